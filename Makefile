@@ -1,0 +1,36 @@
+# Two commands matter: `make demo` shows what ssno does, `make test` checks that it does it. Both install first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: install demo test verify bench clean
+.DEFAULT_GOAL := test
+
+install: $(STAMP)
+
+# torch comes first and by pip: anything that depends on torch must find this exact build in place.
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ssno needs Python 3.11 or newer: make install PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $(STAMP)
+
+demo: install
+	$(BIN)/ssno demo
+
+test: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m 'not verify'
+
+verify: install
+	$(BIN)/python -m pytest -m verify
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist

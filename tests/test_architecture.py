@@ -1,0 +1,64 @@
+"""Packages point one way: a lower package never imports a higher one."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "ssno"
+
+# What each package may import of ours. Two towers, ssm -> layers -> models and pde -> data, meet in `forecast`.
+ALLOWED: dict[str, set[str]] = {
+    "transforms": set(),
+    "metrics": set(),
+    "ssm": {"transforms"},
+    "layers": {"ssm", "transforms"},
+    "models": {"layers", "ssm", "transforms"},
+    "pde": {"transforms"},
+    "data": {"pde", "transforms"},
+    "theory": {"models", "layers", "ssm", "transforms"},
+}
+BELOW_TRAINING = {"models", "layers", "ssm", "pde", "data", "metrics", "transforms"}
+ALLOWED["forecast"] = BELOW_TRAINING
+ALLOWED["training"] = BELOW_TRAINING | {"forecast"}
+ALLOWED["evaluation"] = BELOW_TRAINING | {"forecast"}
+ALLOWED["plots"] = BELOW_TRAINING | {"forecast", "evaluation"}
+ALLOWED["report"] = ALLOWED["plots"] | {"plots"}
+ALLOWED["experiments"] = ALLOWED["report"] | {"report", "training", "theory"}
+ALLOWED["cli"] = ALLOWED["experiments"] | {"experiments"}
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def our_imports(path: Path) -> set[str]:
+    """Top-level packages of ours that a file imports; `ssno` itself counts as "ssno"."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; write the whole module name"
+            module = node.module or ""
+            names = [f"ssno.{alias.name}" for alias in node.names] if module == "ssno" else [module]
+        else:
+            continue
+        found |= {(name.split(".") + ["ssno"])[1] for name in names if name.split(".")[0] == "ssno"}
+    return found
+
+
+def test_lower_packages_never_import_higher_ones() -> None:
+    offences = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        package = package_of(path)
+        if package in {"__init__", "__main__"}:
+            continue
+        assert package in ALLOWED, f"{path}: say in ALLOWED what the new package {package!r} may import"
+        for imported in our_imports(path) - {package} - ALLOWED[package]:
+            offences.append(f"{path.relative_to(SOURCE)} imports ssno.{imported}")
+    assert not offences, offences
+
+
+def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
+    offender = tmp_path / "offender.py"
+    offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")
+    assert our_imports(offender) == {"models", "training", "data"}
