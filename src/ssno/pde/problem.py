@@ -1,0 +1,126 @@
+"""What every solvable problem promises: a recipe for trajectories, and nothing about learning or files.
+
+A `Problem` names an equation, a domain, a grid, a distribution of initial conditions and a solver. `draw` samples
+the parameters of one trajectory; `solve` turns parameters into frames. The parameters are enough to solve the same
+trajectory again on any grid, because initial conditions are functions of them and not of grid values.
+
+    problem = KuramotoSivashinsky(viscosity=0.075)
+    rng = np.random.Generator(np.random.Philox(7))
+    solution = problem.solve([problem.draw(rng) for _ in range(8)])      # solution.state: (8, 26, 1, 512)
+
+Concrete problems are frozen dataclasses whose fields are the named options of the dataset.
+Axes: n trajectory, t stored frame, c field (channel), then the space axes in the order of `Problem.axes`.
+"""
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+Parameters = Mapping[str, np.ndarray]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a uniform grid: point i sits at `offset + i * spacing`, and `length = points * spacing`.
+
+    `offset` is 0 for grid nodes and half a spacing for cell centres. A periodic axis repeats after `length`.
+    """
+
+    name: str
+    length: float
+    points: int
+    offset: float = 0.0
+    periodic: bool = True
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.length) and self.length > 0):
+            raise ValueError(f"`length` of axis {self.name!r} must be a positive number, got {self.length}.")
+        if self.points < 1:
+            raise ValueError(f"`points` of axis {self.name!r} must be at least 1, got {self.points}.")
+        if not math.isfinite(self.offset):
+            raise ValueError(f"`offset` of axis {self.name!r} must be a finite number, got {self.offset}.")
+
+    @property
+    def spacing(self) -> float:
+        """Distance between neighbouring points."""
+        return self.length / self.points
+
+    def coordinates(self) -> Float[np.ndarray, " l"]:
+        """Positions of the points, float64."""
+        return self.offset + self.spacing * np.arange(self.points, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Frames of a batch of trajectories, float64, and the known fields that go with them (time axis 1 if constant)."""
+
+    state: Float[np.ndarray, "n t c *grid"]
+    context: Float[np.ndarray, "n t_or_1 k *grid"] | None = None
+
+
+class SolverDiverged(RuntimeError):
+    """A trajectory stopped being finite: `trajectory` in the batch, at `step` of the solver, at `time`.
+
+    `time` may be rounded up to the next moment at which the solver looks, which is at least once per stored frame.
+    """
+
+    def __init__(self, trajectory: int, step: int, time: float):
+        super().__init__(trajectory, step, time)  # the arguments, so that the exception survives pickling
+        self.trajectory, self.step, self.time = trajectory, step, time
+
+    def __str__(self) -> str:
+        return (
+            f"Trajectory {self.trajectory} of the batch is no longer finite at solver step {self.step}, "
+            f"time {self.time:.6g}. Use a smaller time step, a finer grid or more viscosity."
+        )
+
+
+class Problem(abc.ABC):
+    """A recipe for trajectories of one equation. See the top of this module."""
+
+    name: ClassVar[str]
+    fields: ClassVar[tuple[str, ...]]
+    context_fields: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abc.abstractmethod
+    def axes(self) -> tuple[Axis, ...]:
+        """The grid of the stored frames."""
+
+    @property
+    @abc.abstractmethod
+    def times(self) -> Float[np.ndarray, " t"]:
+        """Times of the stored frames, increasing; the first is the initial condition unless the problem says so."""
+
+    @property
+    @abc.abstractmethod
+    def solver(self) -> str:
+        """Short name of the numerical method."""
+
+    @property
+    @abc.abstractmethod
+    def solver_options(self) -> dict[str, str | int | float | bool]:
+        """Everything that fixes the numbers besides the parameters: step sizes, inner grid, dealiasing."""
+
+    @property
+    @abc.abstractmethod
+    def preferred_batch(self) -> int:
+        """How many trajectories to hand to `solve` at once so that the work stays in cache."""
+
+    @abc.abstractmethod
+    def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Sample the parameters of one trajectory: float64 or int64 arrays, independent of the grid."""
+
+    @abc.abstractmethod
+    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+        """Solve a batch. Trajectory n is bitwise the same for any batch size and order.
+
+        `progress(done, total)` is called as the work proceeds. Raises `SolverDiverged` instead of returning
+        values that are not finite.
+        """
