@@ -1,0 +1,128 @@
+"""Learnable state-space modes: one diagonal system per channel.
+
+    kernel(x) = 2 Re sum_n C_n B_n exp(rate_n x),    rate_n = -damping_n - i frequency_n
+
+Damping says how local the kernel is, frequency which waves it resonates with. Each may be learnable or fixed, and
+damping may be absent. That is a matter of values: damping is exp(log_damping), fixed numbers are buffers instead of
+parameters, and an absent damping is a fixed log_damping of minus infinity.
+
+Axes: h channel, n state mode, l grid point.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
+from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
+from ssno.ssm.kernel import Boundary, continuous_kernel, kernel
+from ssno.ssm.pairs import Pair, pair, times
+
+Damping = Literal["learnable", "fixed", "absent"]
+Frequency = Literal["learnable", "fixed"]
+
+
+@dataclass(frozen=True)
+class ModeOptions:
+    """How a set of modes starts and what of it is learned.
+
+    The four settings of the paper's ablation are All (the default), Damping only (`frequency="fixed"`), Frequency only
+    (`damping="absent"`) and Fixed (both "fixed").
+    """
+
+    damping: Damping = "learnable"
+    """Decay rate of the modes: how local the kernel is."""
+    frequency: Frequency = "learnable"
+    """Oscillation rate of the modes: which waves the kernel picks up."""
+    initialisation: Initialisation = "legs"
+    """Starting frequencies: evenly spaced (lin), inverse law (inv) or HiPPO-LegS (legs)."""
+    discretisation: Discretisation = "zoh"
+    """From continuous mode to grid: zero-order hold or bilinear."""
+    smallest_step: float = 1e-3
+    """Steps start log-uniform between these two, one per channel."""
+    largest_step: float = 1e-1
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("damping", get_args(Damping)),
+            ("frequency", get_args(Frequency)),
+            ("initialisation", get_args(Initialisation)),
+            ("discretisation", get_args(Discretisation)),
+        ):
+            require_one_of(name, getattr(self, name), allowed)
+        if not 0 < self.smallest_step <= self.largest_step:
+            raise ValueError(
+                "`smallest_step` and `largest_step` must satisfy 0 < smallest_step <= largest_step, "
+                f"got {self.smallest_step} and {self.largest_step}."
+            )
+
+
+def require_one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse an option value that is not in the list, naming both."""
+    if value not in allowed:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+
+
+class Modes(nn.Module):
+    """The parameters of `channels` independent systems with `d_state` states each (in conjugate pairs)."""
+
+    def __init__(self, channels: int, *, d_state: int, options: ModeOptions | None = None):
+        super().__init__()
+        if d_state < 2 or d_state % 2:
+            raise ValueError(
+                f"`d_state` counts states in conjugate pairs and must be even and positive, got {d_state}. "
+                f"Use {max(2, d_state + d_state % 2)}."
+            )
+        options = options or ModeOptions()
+        pairs = d_state // 2
+        self.discretisation = options.discretisation
+        starting_log_damping = -math.inf if options.damping == "absent" else math.log(INITIAL_DAMPING)
+        frequency = INITIALISATIONS[options.initialisation](d_state).expand(channels, pairs)
+        self._hold("log_damping", torch.full((channels, pairs), starting_log_damping), options.damping)
+        self._hold("frequency", frequency.to(torch.get_default_dtype()).clone(), options.frequency)
+        steps = log_steps(channels, smallest=options.smallest_step, largest=options.largest_step)
+        self.log_step = nn.Parameter(steps.to(torch.get_default_dtype()))
+        self.input_weight = nn.Parameter(torch.tensor([1.0, 0.0]).expand(channels, pairs, 2).clone())
+        self.output_weight = nn.Parameter(torch.randn(channels, pairs, 2) * math.sqrt(0.5))
+
+    def _hold(self, name: str, value: Tensor, role: str) -> None:
+        if role == "learnable":
+            setattr(self, name, nn.Parameter(value))
+        else:
+            self.register_buffer(name, value)
+
+    def state_space_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the dynamics, which optimisers treat apart: no weight decay, their own rate."""
+        return [p for name, p in self.named_parameters() if name != "output_weight"]
+
+    def damping(self) -> Float[Tensor, "h n"]:
+        return torch.exp(self.log_damping)
+
+    def weight(self) -> Pair:
+        """Weight of each mode in the kernel: C B."""
+        return times(pair(self.input_weight), pair(self.output_weight))
+
+    def discretised(self, spacing: float = 1.0) -> DiscreteModes:
+        """The modes on a grid whose spacing is `spacing` times the reference one."""
+        step = torch.exp(self.log_step) * spacing
+        return DISCRETISATIONS[self.discretisation](self.damping(), self.frequency, step)
+
+    def kernel(
+        self, length: int, *, spacing: float = 1.0, boundary: Boundary = "zero"
+    ) -> Float[Tensor, "h l"]:
+        """The convolution kernel on `length` points, input gain included."""
+        modes = self.discretised(spacing)
+        return kernel(modes, times(self.weight(), modes.gain), length=length, boundary=boundary)
+
+    def impulse_response(self, positions: Float[Tensor, " l"]) -> Float[Tensor, "h l"]:
+        """The continuous kernel at distances `positions`, in units of the reference spacing. For looking at.
+
+        Unlike `kernel`, this does not depend on any grid: two grids see the same function at shared points.
+        """
+        step = torch.exp(self.log_step)[:, None]
+        damping, frequency = self.damping() * step, self.frequency * step
+        return continuous_kernel(damping, frequency, self.weight(), positions=positions)

@@ -1,0 +1,120 @@
+"""Typed model descriptions: frozen dataclasses that validate themselves, build the model, and live on disk as JSON.
+
+A configuration read from a file names its model; only names in `ssno.models.registry` are known, so that opening a file
+never imports or runs anything it chooses.
+"""
+
+import abc
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+from torch import nn
+
+Description = TypeVar("Description")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorConfig(abc.ABC):
+    """What every model has. `in_channels` counts state and context fields; coordinates are added inside."""
+
+    name: ClassVar[str]
+    """How commands and files call this model."""
+
+    in_channels: int = 1
+    """State fields plus context fields."""
+    out_channels: int = 1
+    """Predicted fields."""
+    n_dims: int = 1
+    """Number of grid axes."""
+
+    def __post_init__(self) -> None:
+        for field in ("in_channels", "out_channels"):
+            require_positive(field, getattr(self, field))
+        if self.n_dims not in (1, 2, 3):
+            raise ValueError(f"`n_dims` must be 1, 2 or 3, got {self.n_dims}.")
+
+    @abc.abstractmethod
+    def build(self) -> nn.Module:
+        """The model, freshly initialised from torch's random state."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, complete, with the model's name."""
+        return {"model": self.name, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. Unknown and missing names, and values of a wrong type, are refused."""
+        values = dict(values)
+        name = values.pop("model", cls.name)
+        if name != cls.name:
+            raise ValueError(
+                f"The configuration is of a {name!r} model, but {cls.__name__} describes {cls.name!r}."
+            )
+        return description_from_json(cls, values)
+
+
+def require_positive(name: str, value: int) -> None:
+    """Refuse a count below one."""
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1, got {value}.")
+
+
+def description_from_json(
+    kind: type[Description], values: Mapping[str, Any], *, where: str = ""
+) -> Description:
+    """Build a frozen dataclass, nested ones included, from parsed JSON; every problem names its place."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"`{where or kind.__name__}` must be an object with named fields, got {values!r}.")
+    types_of = typing.get_type_hints(kind)
+    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    built = {}
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(unknown_name(f"{where}{name}", [f"{where}{other}" for other in known]))
+        built[name] = _convert(types_of[name], value, f"{where}{name}")
+    return kind(**built)
+
+
+def unknown_name(name: str, known: list[str]) -> str:
+    """An error message that offers the nearest right name."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" Did you mean `{close[0]}`?" if close else ""
+    return f"Unknown name `{name}`.{hint} Known: {', '.join(known)}."
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    """Check a parsed JSON value against an annotation and convert what JSON cannot say (tuples, dataclasses)."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        return description_from_json(kind, value, where=f"{where}.")  # type: ignore[arg-type]
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise ValueError(f"`{where}` must be one of {', '.join(map(repr, arguments))}, got {value!r}.")
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        problems = []
+        for option in arguments:
+            if option is not type(None):
+                try:
+                    return _convert(option, value, where)
+                except ValueError as error:
+                    problems.append(str(error))
+        raise ValueError(problems[0])
+    if origin is tuple and isinstance(value, list | tuple):
+        kinds = [arguments[0]] * len(value) if arguments[1:] == (...,) else list(arguments)
+        if len(kinds) == len(value):
+            return tuple(
+                _convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True))
+            )
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise ValueError(f"`{where}` must be {getattr(kind, '__name__', kind)}, got {value!r}.")

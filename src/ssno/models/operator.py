@@ -1,0 +1,132 @@
+"""What every model can do: predict along a trajectory, and stream.
+
+    forward(frames) -> next frames        (b, t, c_in, *grid) -> (b, t, c_out, *grid), slot t predicts frame t + 1
+    state = model.start(first_frames)     remembers all given frames but the newest
+    frame, state = model.step(frame, state)   takes the newest frame, gives the next one
+
+so that a rollout reads
+
+    state, frame = model.start(first_frames), first_frames[:, -1]
+    for _ in range(n_steps):
+        frame, state = model.step(frame, state)
+
+`MemoryOperator` is the shape that all models with memory share (the MemNO recipe): something spatial, memory over time,
+something spatial.
+
+Axes: b trajectory, t time slot, n = (b t) frame, c field, h channel, k remembered frame.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.layers.memory import TemporalMemory
+from ssno.models.config import OperatorConfig
+
+Spacing = float | Sequence[float] | None
+
+
+class OperatorState(NamedTuple):
+    """What a streaming model remembers: a buffer of at most K - 1 earlier frames, and the grid spacing."""
+
+    buffer: Float[Tensor, "k ..."]
+    spacing: Spacing = None
+
+
+class NeuralOperator(nn.Module, abc.ABC):
+    """Interface of every model. Trajectories are (batch, time, channel, *grid)."""
+
+    config: OperatorConfig
+    frames_as_channels: int = 0
+    """K if the model takes its last K frames as channels and returns one slot; 0 if it maps slot by slot."""
+
+    @abc.abstractmethod
+    def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Predict the frame after each slot. `spacing` is the grid spacing (per axis); None means the reference one."""
+
+    @abc.abstractmethod
+    def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
+        """Prepare a rollout from given frames (b, t, c_in, *grid); the newest is for the first `step` to take."""
+
+    @abc.abstractmethod
+    def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
+        """Take the newest frame (b, c_in, *grid), give the next one (b, c_out, *grid)."""
+
+    def check_frames(self, frames: Tensor) -> None:
+        """Refuse anything but (b, t, c_in, *grid) of floating-point numbers, saying what came and what was expected."""
+        config = self.config
+        expected = ("batch", "time", "channel", "x", "y", "z")[: 3 + config.n_dims]
+        if not isinstance(frames, Tensor) or not frames.is_floating_point():
+            kind = str(frames.dtype) if isinstance(frames, Tensor) else type(frames).__name__
+            raise ValueError(
+                f"`frames` must be a floating-point tensor, got {kind}. Convert it with `.float()`."
+            )
+        if frames.ndim != len(expected):
+            raise ValueError(
+                f"`frames` must be ({', '.join(expected)}), got shape {tuple(frames.shape)}: {frames.ndim - 3} grid "
+                f"axes where this model has {config.n_dims}. Build it with `n_dims={max(1, frames.ndim - 3)}`, or "
+                "add the missing axis."
+            )
+        if frames.shape[2] != config.in_channels:
+            raise ValueError(
+                f"`frames` has {frames.shape[2]} channels, shape {tuple(frames.shape)}, but this model takes "
+                f"{config.in_channels} (state and context fields; coordinates are added inside). "
+                f"Build it with `in_channels={frames.shape[2]}`, or check the axis order (batch, time, channel, *grid)."
+            )
+        if 0 in frames.shape:
+            raise ValueError(f"`frames` is empty: shape {tuple(frames.shape)}.")
+
+
+class MemoryOperator(NeuralOperator):
+    """Spatial layers, memory over the last K frames, spatial layers. Subclasses say what the two halves are.
+
+    Between the halves features are channel-first with frames last, (h, *grid, n): there memory is a matrix product.
+    """
+
+    memory: TemporalMemory | None
+
+    @abc.abstractmethod
+    def before(self, frames: Float[Tensor, "n c *grid"], *, spacing: Spacing) -> tuple[Tensor, Any]:
+        """The first half, frame by frame: features (h, *grid, n) to be remembered, and what passes memory by."""
+
+    @abc.abstractmethod
+    def after(self, features: Tensor, passed: Any, *, spacing: Spacing) -> Float[Tensor, "n c *grid"]:
+        """The second half, frame by frame: from remembered features to predicted fields."""
+
+    def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Predict the frame after each slot of (b, t, c_in, *grid), every slot at once."""
+        self.check_frames(frames)
+        trajectories, slots = frames.shape[:2]
+        features, passed = self.before(frames.flatten(0, 1), spacing=spacing)
+        if self.memory is not None:
+            features = self.memory.columns(features.unflatten(-1, (trajectories, slots))).flatten(-2)
+        return self.after(features, passed, spacing=spacing).unflatten(0, (trajectories, slots))
+
+    def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
+        """Compute the features that memory needs of all given frames but the newest."""
+        self.check_frames(first_frames)
+        earlier = first_frames[:, :-1][:, -self._kept :] if self._kept else first_frames[:, :0]
+        if earlier.shape[1] == 0:
+            return OperatorState(first_frames.new_zeros(0), spacing)
+        features, _ = self.before(earlier.flatten(0, 1), spacing=spacing)
+        return OperatorState(features.unflatten(-1, earlier.shape[:2]).movedim(-1, 0).contiguous(), spacing)
+
+    def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
+        """Take the newest frame (b, c_in, *grid), give the next one: each frame's features are computed once."""
+        self.check_frames(frame[:, None])
+        features, passed = self.before(frame, spacing=state.spacing)
+        buffer = state.buffer
+        if self.memory is not None:
+            buffer = torch.cat([buffer, features[None]]) if buffer.numel() else features[None]
+            features = self.memory.newest(buffer)
+            buffer = buffer[-self._kept :] if self._kept else buffer[:0]
+        return self.after(features, passed, spacing=state.spacing), OperatorState(buffer, state.spacing)
+
+    @property
+    def _kept(self) -> int:
+        """How many earlier frames a step needs."""
+        return self.memory.window - 1 if self.memory is not None else 0

@@ -1,0 +1,105 @@
+"""Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
+
+`config.json` holds {"format": "ssno-model", "version": 1, "config": {"model": name, ...}}.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import safetensors
+import safetensors.torch
+from torch import nn
+
+from ssno.models.config import OperatorConfig
+
+FORMAT, VERSION = "ssno-model", 1
+
+
+class Pretrained(nn.Module):
+    """Gives a model with a typed `config` the two methods users expect: `save_pretrained` and `from_pretrained`."""
+
+    config_type: ClassVar[type[OperatorConfig]]
+    config: OperatorConfig
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the model to `folder`, creating it. Each file is replaced whole or not at all."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
+        text = json.dumps({"format": FORMAT, "version": VERSION, "config": self.config.to_json()}, indent=2)
+        replace_file(folder / "model.safetensors", safetensors.torch.save(tensors))
+        replace_file(folder / "config.json", text.encode())
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Self:
+        """Read a model that `save_pretrained` wrote, in evaluation mode."""
+        config = cls.config_type.from_json(read_config(folder))
+        model = config.build()
+        assert isinstance(model, cls)
+        load_weights(model, Path(folder) / "model.safetensors")
+        return model.eval()
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """The parsed `config` of a model folder, its format checked."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`."
+        )
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is not valid JSON ({error}). It may be damaged; save the model again."
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{path} does not describe a model of ssno: expected format {FORMAT!r}.")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has format version {content.get('version')!r}; this ssno reads version {VERSION}. Upgrade ssno."
+        )
+    return content["config"]
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Fill `model` from a safetensors file; names, shapes and types must match exactly."""
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing. The model folder is not whole; save it again.") from None
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file ({error}). It may be damaged.") from None
+    if tensors:
+        model.to(next(iter(tensors.values())).dtype)
+    expected = model.state_dict()
+    problems = [f"lacks {name}" for name in expected if name not in tensors]
+    problems += [f"has unknown {name}" for name in tensors if name not in expected]
+    problems += [
+        f"{name} has shape {tuple(tensors[name].shape)}, expected {tuple(value.shape)}"
+        for name, value in expected.items()
+        if name in tensors and tensors[name].shape != value.shape
+    ]
+    if problems:
+        raise ValueError(f"{path} does not fit the model of its config.json: {'; '.join(problems[:5])}.")
+    model.load_state_dict(tensors)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that readers see the old content or the new, never a part: temporary, sync, rename, sync."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

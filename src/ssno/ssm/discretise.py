@@ -1,0 +1,85 @@
+"""From a continuous mode to one step of a recurrence.
+
+A mode  s' = rate s + x,  rate = -damping - i frequency,  sampled every `step` becomes
+
+    s[l] = decay s[l-1] + gain x[l]
+
+    zero-order hold:  decay = exp(step rate),                       gain = (exp(step rate) - 1) / rate
+    bilinear:         decay = (1 + step rate/2) / (1 - step rate/2),  gain = step / (1 - step rate/2)
+
+The decay is kept as (log of its modulus, angle), because what follows needs its powers. Kernels are built from these
+numbers in `ssno.ssm.kernel`; the recurrence itself runs in `ssno.ssm.recurrence`.
+
+Axes: h channel, n state mode (one per conjugate pair).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.ssm.pairs import Pair, divide, one_minus_polar, times
+
+Discretisation = Literal["zoh", "bilinear"]
+
+
+class DiscreteModes(NamedTuple):
+    """One step of every mode: `decay = exp(log_decay + i angle)`, and the gain of the input."""
+
+    log_decay: Float[Tensor, "h n"]
+    angle: Float[Tensor, "h n"]
+    gain: Pair
+
+
+def exprel(z: Pair) -> Pair:
+    """(exp(z) - 1) / z, smooth through z = 0, where it is 1 and its derivative 1/2.
+
+    Near zero the quotient is 0/0, so a Taylor series takes over; both branches see safe arguments, so that gradients
+    stay finite too (the undamped zero-frequency mode sits exactly there).
+    """
+    near = (z.re.square() + z.im.square()) < 0.1**2
+    zero, one = torch.zeros_like(z.re), torch.ones_like(z.re)
+
+    small = Pair(torch.where(near, z.re, zero), torch.where(near, z.im, zero))
+    series = Pair(one, zero)
+    for order in range(12, 1, -1):  # 1 + z/2 (1 + z/3 (1 + ...))
+        term = times(small, series)
+        series = Pair(1 + term.re / order, term.im / order)
+
+    large = Pair(torch.where(near, one, z.re), torch.where(near, zero, z.im))
+    grown = one_minus_polar(large.re, large.im)
+    quotient = divide(Pair(-grown.re, -grown.im), large)
+    return Pair(torch.where(near, series.re, quotient.re), torch.where(near, series.im, quotient.im))
+
+
+def zero_order_hold(
+    damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], step: Float[Tensor, " h"]
+) -> DiscreteModes:
+    """Exact for an input that is constant between samples."""
+    z = Pair(-damping * step[:, None], -frequency * step[:, None])
+    ratio = exprel(z)
+    gain = Pair(step[:, None] * ratio.re, step[:, None] * ratio.im)
+    # Reducing the angle before it is multiplied by positions keeps float32 phases accurate on long axes.
+    return DiscreteModes(z.re, torch.remainder(z.im, 2 * math.pi), gain)
+
+
+def bilinear(
+    damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], step: Float[Tensor, " h"]
+) -> DiscreteModes:
+    """The trapezoidal rule: second order, and stable for every step."""
+    half = Pair(-damping * step[:, None] / 2, -frequency * step[:, None] / 2)
+    above, below = Pair(1 + half.re, half.im), Pair(1 - half.re, -half.im)
+    # |1+z|^2 / |1-z|^2 = 1 + 4 Re z / |1-z|^2: log1p keeps weak damping exact, and zero damping exactly zero.
+    log_decay = 0.5 * torch.log1p(4 * half.re / (below.re.square() + below.im.square()))
+    angle = torch.atan2(above.im, above.re) - torch.atan2(below.im, below.re)
+    gain = divide(Pair(step[:, None].expand_as(damping), torch.zeros_like(damping)), below)
+    return DiscreteModes(log_decay, angle, gain)
+
+
+DISCRETISATIONS: dict[Discretisation, Callable[..., DiscreteModes]] = {
+    "zoh": zero_order_hold,
+    "bilinear": bilinear,
+}

@@ -1,0 +1,80 @@
+"""Impulse responses of diagonal state-space models.
+
+Builds  kernel[h, l] = 2 Re sum_n weight[h, n] decay[h, n]^l:  the damped Fourier kernel of the paper, the factor two
+standing for the conjugate half of the modes. Applying a kernel lives in `ssno.ssm.convolution`; learning one, in
+`ssno.layers`.
+
+Powers are factorised: with l = a s + b and s about sqrt(length), decay^l = (decay^s)^a decay^b, so the sum over modes
+becomes one small matrix product and only about 2 sqrt(length) exponentials, sines and cosines per mode are needed.
+
+Axes: h channel, n state mode, l grid point.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.ssm.discretise import DiscreteModes
+from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
+
+Boundary = Literal["zero", "wrapped", "one-period"]
+
+
+def kernel(
+    modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundary = "zero"
+) -> Float[Tensor, "h l"]:
+    """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
+
+    `boundary` says what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images (in closed
+    form, the kernel is to be applied circularly), "one-period" the plain kernel, to be applied circularly.
+    """
+    if length < 1:
+        raise ValueError(f"`length` must be at least 1, got {length}.")
+    if boundary == "wrapped":
+        weight = wrapped(modes, weight, length=length)
+    fine_length = math.isqrt(length - 1) + 1
+    coarse_length = -(-length // fine_length)
+    coarse = times(
+        Pair(weight.re[..., None], weight.im[..., None]), powers(modes, coarse_length, stride=fine_length)
+    )
+    fine = powers(modes, fine_length)
+    left = torch.cat([coarse.re, -coarse.im], dim=1).transpose(1, 2)  # h a 2n
+    right = torch.cat([fine.re, fine.im], dim=1)  # h 2n b
+    return 2 * (left @ right).flatten(1)[:, :length]
+
+
+def powers(modes: DiscreteModes, count: int, *, stride: int = 1) -> Pair:
+    """decay^(stride l) for l = 0 ... count - 1, a pair of shape (h, n, count)."""
+    exponent = stride * torch.arange(count, dtype=modes.log_decay.dtype, device=modes.log_decay.device)
+    return polar(modes.log_decay[..., None] * exponent, modes.angle[..., None] * exponent)
+
+
+def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
+    """Weights whose one-period kernel is the sum over all periodic images: weight / (1 - decay^length).
+
+    The geometric series needs damping; without it the images never fade.
+    """
+    if not torch.compiler.is_compiling() and bool((modes.log_decay >= 0).any()):
+        raise ValueError(
+            "`boundary='wrapped'` sums infinitely many images, which needs damping > 0, but a mode has none. "
+            "Use boundary='one-period', or give every mode damping."
+        )
+    return divide(weight, one_minus_polar(length * modes.log_decay, length * modes.angle))
+
+
+def continuous_kernel(
+    damping: Float[Tensor, "h n"],
+    frequency: Float[Tensor, "h n"],
+    weight: Pair,
+    *,
+    positions: Float[Tensor, " l"],
+) -> Float[Tensor, "h l"]:
+    """The underlying function  2 Re sum_n weight exp(-(damping + i frequency) x)  at any positions x >= 0.
+
+    Positions are distances in units of the step, so the same modes sampled on two grids agree at shared points.
+    """
+    mode = polar(-damping[..., None] * positions, -frequency[..., None] * positions)
+    return 2 * (weight.re[..., None] * mode.re - weight.im[..., None] * mode.im).sum(dim=1)

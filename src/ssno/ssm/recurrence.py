@@ -1,0 +1,82 @@
+"""The recurrence behind every kernel: the readable reference, and the one-sample update that streams.
+
+    s[l] = decay s[l-1] + gain x[l],     y[l] = 2 Re sum_n weight_n s_n[l]
+
+Unrolling gives y = kernel * x with the kernel of `ssno.ssm.kernel` for weight * gain; tests hold the two to 1e-10.
+
+Axes: h channel, n state mode, l grid point, b line.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.ssm.convolution import Direction
+from ssno.ssm.discretise import DiscreteModes
+from ssno.ssm.kernel import Boundary
+from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
+
+
+def recur(
+    modes: DiscreteModes,
+    weight: Pair,
+    x: Float[Tensor, "h l b"],
+    *,
+    direction: Direction = "forward",
+    boundary: Boundary = "zero",
+) -> Float[Tensor, "h l b"]:
+    """Scan every line point by point. Slow and obvious: O(h n l b) in a Python loop.
+
+    Periodic axes start from the state that one turn around the axis leaves behind. With d = decay^l the wrapped scan
+    starts from (that state) / (1 - d); the one-period scan from the state itself, its inputs scaled by (1 - d) so that
+    a point's own next turn is not counted.
+    """
+    if direction == "backward":
+        x = x.flip(1)
+    length = x.shape[1]
+    state = no_state(modes, x.shape[2])
+    turn = Pair(
+        *(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle))
+    )
+    if boundary != "zero":
+        for point in x.unbind(1):
+            state = advance(modes, state, point)
+    if boundary == "wrapped":
+        state = divide(state, turn)
+    outputs = []
+    for point in x.unbind(1):
+        state = advance(modes, state, point, scale=turn if boundary == "one-period" else None)
+        outputs.append(read(weight, state))
+    y = torch.stack(outputs, dim=1)
+    return y.flip(1) if direction == "backward" else y
+
+
+def no_state(modes: DiscreteModes, lines: int) -> Pair:
+    """The state before the first sample: zeros of shape (h, n, b)."""
+    zeros = modes.log_decay.new_zeros(*modes.log_decay.shape, lines)
+    return Pair(zeros, zeros)
+
+
+def advance(
+    modes: DiscreteModes, state: Pair, point: Float[Tensor, "h b"], *, scale: Pair | None = None
+) -> Pair:
+    """Take in one sample: s <- decay s + gain x (times `scale`, which periodic scans use)."""
+    gain = Pair(modes.gain.re[..., None], modes.gain.im[..., None])
+    if scale is not None:
+        gain = times(gain, scale)
+    decay = polar(modes.log_decay, modes.angle)
+    carried = times(Pair(decay.re[..., None], decay.im[..., None]), state)
+    return Pair(carried.re + gain.re * point[:, None], carried.im + gain.im * point[:, None])
+
+
+def read(weight: Pair, state: Pair) -> Float[Tensor, "h b"]:
+    """The output of a state: 2 Re sum_n weight_n s_n."""
+    return 2 * (weight.re[..., None] * state.re - weight.im[..., None] * state.im).sum(dim=1)
+
+
+def stream(
+    modes: DiscreteModes, weight: Pair, point: Float[Tensor, "h b"], state: Pair
+) -> tuple[Float[Tensor, "h b"], Pair]:
+    """One step of an endless causal scan: take a sample, give the output and the new state."""
+    state = advance(modes, state, point)
+    return read(weight, state), state
