@@ -42,7 +42,7 @@ def our_imports(path: Path) -> set[str]:
             names = [f"ssno.{alias.name}" for alias in node.names] if module == "ssno" else [module]
         else:
             continue
-        found |= {(name.split(".") + ["ssno"])[1] for name in names if name.split(".")[0] == "ssno"}
+        found |= {[*name.split("."), "ssno"][1] for name in names if name.split(".")[0] == "ssno"}
     return found
 
 

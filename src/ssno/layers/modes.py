@@ -70,6 +70,9 @@ def require_one_of(name: str, value: object, allowed: tuple[object, ...]) -> Non
 class Modes(nn.Module):
     """The parameters of `channels` independent systems with `d_state` states each (in conjugate pairs)."""
 
+    log_damping: Tensor
+    frequency: Tensor
+
     def __init__(self, channels: int, *, d_state: int, options: ModeOptions | None = None):
         super().__init__()
         if d_state < 2 or d_state % 2:
