@@ -1,8 +1,8 @@
 """Temporal memory: a causal S4D block over the last K frames, at every grid point (the MemNO recipe).
 
-The window is the first K taps of the causal kernel with an empty past, so slot t sees frames t-K+1 ... t and three ways
-to compute it agree: over a whole trajectory at once, over sliding windows, and streaming with the features of the last K
-frames kept in a buffer. The output replaces the input: no outer residual.
+The window is the first K taps of the causal kernel with an empty past, so slot t sees frames t-K+1 ... t, and three
+ways to compute it agree: over a whole trajectory at once, over sliding windows, and streaming with the features of the
+last K frames kept in a buffer. The output replaces the input: no outer residual.
 
 Axes: b trajectory, t time slot, h channel, p grid point, k age of a frame (0 is now).
 """
@@ -22,9 +22,7 @@ class TemporalMemory(nn.Module):
     def __init__(self, channels: int, *, window: int, d_state: int = 64, options: ModeOptions | None = None):
         super().__init__()
         if window < 1:
-            raise ValueError(
-                f"`window` must be at least 1, got {window}. For a model without memory, leave it out."
-            )
+            raise ValueError(f"`window` must be at least 1, got {window}. For a model without memory, leave it out.")
         self.window = window
         self.block = S4DBlock(channels, d_state=d_state, options=options)
 
@@ -36,9 +34,7 @@ class TemporalMemory(nn.Module):
     def columns(self, features: Float[Tensor, "h *points t"]) -> Float[Tensor, "h *points t"]:
         """The same with channel first and time last, the layout of `ssno.layers.scan` with frames folded (b, t)."""
         slots = features.shape[-1]
-        matrix = toeplitz(
-            torch.nn.functional.pad(self.taps(min(slots, self.window)), (0, max(0, slots - self.window)))
-        )
+        matrix = toeplitz(torch.nn.functional.pad(self.taps(min(slots, self.window)), (0, max(0, slots - self.window))))
         lines = features.reshape(features.shape[0], -1, slots)
         return self.block.activate(lines @ matrix.transpose(1, 2)).view(features.shape)
 

@@ -114,9 +114,7 @@ class Modes(nn.Module):
         step = torch.exp(self.log_step) * spacing
         return DISCRETISATIONS[self.discretisation](self.damping(), self.frequency, step)
 
-    def kernel(
-        self, length: int, *, spacing: float = 1.0, boundary: Boundary = "zero"
-    ) -> Float[Tensor, "h l"]:
+    def kernel(self, length: int, *, spacing: float = 1.0, boundary: Boundary = "zero") -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, input gain included."""
         modes = self.discretised(spacing)
         return kernel(modes, times(self.weight(), modes.gain), length=length, boundary=boundary)

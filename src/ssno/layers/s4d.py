@@ -21,6 +21,11 @@ from ssno.layers.modes import ModeOptions, Modes
 from ssno.ssm.convolution import Direction, Method, convolve
 from ssno.ssm.kernel import Boundary
 
+PUBLIC_ARRAYS = (
+    *(f"layer__kernel__{name}" for name in ("A_real", "A_imag", "B", "C", "inv_dt")),
+    *("layer__D", "output_linear__0__weight", "output_linear__0__bias"),
+)
+
 
 class S4DBlock(nn.Module):
     """Scan a sequence in one direction with learnable diagonal state-space kernels, then mix channels.
@@ -62,9 +67,7 @@ class S4DBlock(nn.Module):
 
     def columns(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
         """The same on sequences stored as columns, (channel, position, line)."""
-        return self.activate(
-            self.convolved(x, self.modes.kernel(x.shape[1], spacing=spacing, boundary=self.boundary))
-        )
+        return self.activate(self.convolved(x, self.modes.kernel(x.shape[1], spacing=spacing, boundary=self.boundary)))
 
     def convolved(self, x: Float[Tensor, "h l b"], kernel: Float[Tensor, "h l"]) -> Float[Tensor, "h l b"]:
         """kernel * x + skip x: the skip is one more tap at distance zero."""
@@ -95,29 +98,27 @@ class S4DBlock(nn.Module):
         A leading axis of one may be missing, and A_real, A_imag, B may hold one row shared by all channels.
         """
         named = {key.replace(".", "__"): value for key, value in arrays.items()}
-        needed = ("layer__kernel__A_real", "layer__kernel__A_imag", "layer__kernel__B", "layer__kernel__C")
-        needed += ("layer__kernel__inv_dt", "layer__D", "output_linear__0__weight", "output_linear__0__bias")
-        missing = [name for name in needed if name not in named]
+        missing = [name for name in PUBLIC_ARRAYS if name not in named]
         if missing:
             raise ValueError(
                 f"`arrays` lacks {', '.join(missing)}; it has {', '.join(sorted(arrays)) or 'nothing'}. "
                 "Pass the state dict of a public S4 block in diagonal mode as NumPy arrays."
             )
-        value = {name: torch.as_tensor(np.array(named[name])) for name in needed}
+        value = {name: torch.as_tensor(np.array(named[name])) for name in PUBLIC_ARRAYS}
         channels = value["layer__D"].numel()
         pairs = value["layer__kernel__A_real"].shape[-1]
         block = cls(channels, d_state=2 * pairs).to(value["layer__D"].dtype)
-        shapes = {
-            block.modes.log_damping: ("layer__kernel__A_real", (-1, pairs)),
-            block.modes.frequency: ("layer__kernel__A_imag", (-1, pairs)),
-            block.modes.input_weight: ("layer__kernel__B", (-1, pairs, 2)),
-            block.modes.output_weight: ("layer__kernel__C", (-1, pairs, 2)),
-            block.modes.log_step: ("layer__kernel__inv_dt", (-1,)),
-            block.skip: ("layer__D", (-1,)),
-            block.mix.weight: ("output_linear__0__weight", (2 * channels, -1)),
-            block.mix.bias: ("output_linear__0__bias", (-1,)),
-        }
-        for target, (name, shape) in shapes.items():
+        targets: list[tuple[str, Tensor, tuple[int, ...]]] = [
+            ("layer__kernel__A_real", block.modes.log_damping, (-1, pairs)),
+            ("layer__kernel__A_imag", block.modes.frequency, (-1, pairs)),
+            ("layer__kernel__B", block.modes.input_weight, (-1, pairs, 2)),
+            ("layer__kernel__C", block.modes.output_weight, (-1, pairs, 2)),
+            ("layer__kernel__inv_dt", block.modes.log_step, (-1,)),
+            ("layer__D", block.skip, (-1,)),
+            ("output_linear__0__weight", block.mix.weight, (2 * channels, -1)),
+            ("output_linear__0__bias", block.mix.bias, (-1,)),
+        ]
+        for name, target, shape in targets:
             try:
                 row = value[name].reshape(shape).expand(target.shape)
             except RuntimeError:

@@ -10,6 +10,7 @@ Axes: h channel, l grid point, b line or frame. Fields are (h, *grid, b): privat
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, get_args
 
 from jaxtyping import Float
@@ -41,12 +42,8 @@ class TwoWayScan(nn.Module):
         require_one_of("residual", residual, get_args(Residual))
         require_one_of("boundary", boundary, get_args(Boundary))
         self.copies_of_input = {"sum": 1, "path": 2, "none": 0}[residual]
-        self.ahead = S4DBlock(
-            channels, d_state=d_state, direction="forward", boundary=boundary, options=options
-        )
-        self.back = S4DBlock(
-            channels, d_state=d_state, direction="backward", boundary=boundary, options=options
-        )
+        self.ahead = S4DBlock(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
+        self.back = S4DBlock(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
 
     def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
         """Scan every sequence both ways. `spacing` is the grid spacing in units of the reference one."""
@@ -77,14 +74,11 @@ class AxisSweep(nn.Module):
             for _ in range(axes)
         )
 
-    def forward(
-        self, field: Float[Tensor, "h *grid b"], *, spacing: Sequence[float]
-    ) -> Float[Tensor, "h *grid b"]:
+    def forward(self, field: Float[Tensor, "h *grid b"], *, spacing: Sequence[float]) -> Float[Tensor, "h *grid b"]:
         """Scan axis after axis; `spacing` holds one relative grid spacing per axis."""
         for axis, (scan, step) in enumerate(zip(self.scans, spacing, strict=True)):
-            field = along(
-                lambda lines, scan=scan, step=step: scan.columns(lines, spacing=step), field, axis=axis
-            )
+            assert isinstance(scan, TwoWayScan)
+            field = along(partial(scan.columns, spacing=step), field, axis=axis)
         return field
 
 
