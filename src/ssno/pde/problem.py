@@ -1,8 +1,8 @@
 """What every solvable problem promises: a recipe for trajectories, and nothing about learning or files.
 
-A `Problem` names an equation, a domain, a grid, a distribution of initial conditions and a solver. `draw` samples
-the parameters of one trajectory; `solve` turns parameters into frames. The parameters are enough to solve the same
-trajectory again on any grid, because initial conditions are functions of them and not of grid values.
+A `Problem` names an equation, a domain, a grid, a distribution of initial conditions and a solver. `draw`
+samples the parameters of one trajectory; `solve` turns parameters into frames. The parameters are enough to solve
+the same trajectory again on any grid: initial conditions are functions of them, not lists of grid values.
 
     problem = KuramotoSivashinsky(viscosity=0.075)
     rng = np.random.Generator(np.random.Philox(7))
@@ -58,17 +58,14 @@ class Axis:
 
 @dataclass(frozen=True)
 class Solution:
-    """Frames of a batch of trajectories, float64, and the known fields that go with them (time axis 1 if constant)."""
+    """Frames of a batch of trajectories, float64, and the known fields with them (one frame if constant)."""
 
     state: Float[np.ndarray, "n t c *grid"]
     context: Float[np.ndarray, "n t_or_1 k *grid"] | None = None
 
 
 class SolverDiverged(RuntimeError):
-    """A trajectory stopped being finite: `trajectory` in the batch, at `step` of the solver, at `time`.
-
-    `time` may be rounded up to the next moment at which the solver looks, which is at least once per stored frame.
-    """
+    """A trajectory stopped being finite: `trajectory` in the batch, at `step` of the solver, at `time`."""
 
     def __init__(self, trajectory: int, step: int, time: float):
         super().__init__(trajectory, step, time)  # the arguments, so that the exception survives pickling
@@ -96,7 +93,7 @@ class Problem(abc.ABC):
     @property
     @abc.abstractmethod
     def times(self) -> Float[np.ndarray, " t"]:
-        """Times of the stored frames, increasing; the first is the initial condition unless the problem says so."""
+        """Times of the stored frames; the first is the initial condition unless the problem says otherwise."""
 
     @property
     @abc.abstractmethod
@@ -124,3 +121,9 @@ class Problem(abc.ABC):
         `progress(done, total)` is called as the work proceeds. Raises `SolverDiverged` instead of returning
         values that are not finite.
         """
+
+
+def check_multiple(name: str, fine: int, points: int) -> None:
+    """Stored points are every n-th point of the solver's grid, so its size `name` must be a multiple of `points`."""
+    if points < 1 or fine < points or fine % points:
+        raise ValueError(f"`{name}` must be a positive multiple of `points`, got {fine} and {points}.")

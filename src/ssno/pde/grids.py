@@ -1,0 +1,115 @@
+"""Periodic boxes in one, two or three dimensions, and real fields on them as Fourier coefficients.
+
+    u(x) = sum_k u_k exp(i k . x),        k = 2 pi m / length,  m integer,        u_{-k} = conj(u_k)
+
+Coefficients are amplitudes: they do not depend on the number of points. The last space axis holds m = 0, 1, ...,
+M only (the rest follows from symmetry), the other axes m = 0, 1, ..., M, -M, ..., -1.
+
+With `dealias=True` the 2/3 rule is built into the shape: only |m| < points / 3 is stored, so a product of two
+fields taken on the grid and brought back by `to_modes` has no aliasing error. Nothing is masked, and all
+arithmetic on coefficients is cheaper by (2/3)^dimensions.
+
+Axes: b any leading axes (trajectory, channel), then the space axes.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from ssno.pde.problem import Axis
+
+
+class SpectralGrid:
+    """A periodic grid together with the Fourier modes kept on it.
+
+    Holds scratch memory for `to_field`, so one grid serves one solve at a time.
+    """
+
+    def __init__(self, axes: Sequence[Axis], *, dealias: bool):
+        for axis in axes:
+            if not axis.periodic:
+                raise ValueError(f"Axis {axis.name!r} is not periodic. Fourier modes need periodic axes.")
+            if dealias and axis.points < 4:
+                raise ValueError(
+                    f"Axis {axis.name!r} has {axis.points} points; the 2/3 rule needs at least 4 to keep a mode."
+                )
+        self.axes = tuple(axes)
+        self.dealias = dealias
+        self.shape = tuple(axis.points for axis in self.axes)
+        # 3 m < points keeps every alias of m1 + m2 outside the stored modes.
+        self._highest = tuple((n - 1) // 3 if dealias else n // 2 for n in self.shape)
+        self._scratch: dict[tuple[int, ...], Tensor] = {}
+
+    @property
+    def modes_shape(self) -> tuple[int, ...]:
+        """Shape of the stored coefficients."""
+        full = tuple(2 * m + 1 if self.dealias else n for m, n in zip(self._highest, self.shape, strict=True))
+        return (*full[:-1], self._highest[-1] + 1)
+
+    def wavenumbers(self) -> tuple[Float[Tensor, "*modes"], ...]:
+        """k along every axis, each shaped to broadcast against the stored coefficients."""
+        result = []
+        for i, (axis, high) in enumerate(zip(self.axes, self._highest, strict=True)):
+            if i == len(self.axes) - 1:
+                index = torch.arange(high + 1, dtype=torch.float64)
+            elif self.dealias:
+                index = torch.cat([torch.arange(high + 1), torch.arange(-high, 0)]).to(torch.float64)
+            else:
+                index = torch.fft.fftfreq(axis.points, d=1 / axis.points, dtype=torch.float64)
+            shape = [1] * len(self.axes)
+            shape[i] = -1
+            result.append((index * (2 * torch.pi / axis.length)).reshape(shape))
+        return tuple(result)
+
+    def laplacian(self) -> Float[Tensor, "*modes"]:
+        """Symbol of the Laplacian, -|k|^2."""
+        zero = torch.zeros(self.modes_shape, dtype=torch.float64)
+        return -sum((k.square() for k in self.wavenumbers()), start=zero)
+
+    def gradient(self) -> tuple[Complex[Tensor, "*modes"], ...]:
+        """Symbols i k of the first derivatives; zero at the Nyquist mode, whose derivative is not real."""
+        symbols = []
+        for axis, k in zip(self.axes, self.wavenumbers(), strict=True):
+            nyquist = torch.pi * axis.points / axis.length
+            symbols.append(1j * torch.where(k.abs() > nyquist * (1 - 1e-12), 0.0, k))
+        return tuple(symbols)
+
+    def to_modes(self, field: Float[Tensor, "*b_and_grid"]) -> Complex[Tensor, "*b_and_modes"]:
+        """Coefficients of a field; modes that the grid does not keep are dropped."""
+        modes = torch.fft.rfft(field, dim=-1, norm="forward")[..., : self._highest[-1] + 1]
+        for dim, high, points in self._outer():
+            modes = torch.fft.fft(modes, dim=dim, norm="forward")
+            if self.dealias:
+                kept = (modes.narrow(dim, 0, high + 1), modes.narrow(dim, points - high, high))
+                modes = torch.cat(kept, dim=dim)
+        return modes
+
+    def to_field(self, modes: Complex[Tensor, "*b_and_modes"]) -> Float[Tensor, "*b_and_grid"]:
+        """Values on the grid, in fresh memory."""
+        for dim, high, points in reversed(self._outer()):
+            padded = modes
+            if self.dealias:
+                padded = self._zeros(modes, dim, points)
+                padded.narrow(dim, 0, high + 1).copy_(modes.narrow(dim, 0, high + 1))
+                padded.narrow(dim, points - high, high).copy_(modes.narrow(dim, high + 1, high))
+            modes = torch.fft.ifft(padded, dim=dim, norm="forward")
+        if self.dealias:
+            padded = self._zeros(modes, -1, self.shape[-1] // 2 + 1)
+            padded[..., : modes.shape[-1]].copy_(modes)
+            modes = padded
+        return torch.fft.irfft(modes, n=self.shape[-1], dim=-1, norm="forward")
+
+    def _outer(self) -> list[tuple[int, int, int]]:
+        """(dimension, highest mode, points) of all axes but the last, last first."""
+        return [(i - len(self.axes), self._highest[i], self.shape[i]) for i in range(len(self.axes) - 2, -1, -1)]
+
+    def _zeros(self, modes: Tensor, dim: int, size: int) -> Tensor:
+        """Scratch like `modes` but `size` long in `dim`: zero outside the kept modes, inside overwritten."""
+        shape = list(modes.shape)
+        shape[dim] = size
+        key = (dim, *shape)
+        if key not in self._scratch:
+            self._scratch[key] = torch.zeros(shape, dtype=modes.dtype)
+        return self._scratch[key]

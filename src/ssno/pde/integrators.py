@@ -1,0 +1,127 @@
+"""Time integrators for `SpectralEquation`: both fourth order, both exact in the linear part.
+
+`etdrk4`: exponential time differencing of Cox and Matthews. With z = linear * dt the step needs functions such as
+(e^z - 1) / z, whose direct evaluation cancels near z = 0; Kassam and Trefethen take their mean over a circle around
+z instead, where they are harmless (64 points on the full circle, so complex symbols are allowed).
+`ifrk4`: classical Runge-Kutta for the variable e^{-linear t} u. Cheaper coefficients and a nonlinear term that may
+depend on time; less accurate than ETDRK4 when the linear part is stiff and slaved modes matter.
+
+Both have the form integrator(equation, dt) -> step and step(modes, time) -> modes at time + dt.
+
+All arithmetic on modes is done on real numbers if the linear symbol is real: half the work of complex products.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from ssno.pde.equations import Modes, SpectralEquation
+
+Step = Callable[[Tensor, float], Tensor]
+Symbol = Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
+
+CONTOUR_POINTS = 64
+
+
+def etdrk4(equation: SpectralEquation, dt: float) -> Step:
+    """Exponential time differencing, fourth order; four nonlinear terms per step."""
+    _check_step(dt)
+    if equation.nonlinear is None:
+        return _exact(equation, dt)
+    nonlinear, is_real = equation.nonlinear, not equation.linear.is_complex()
+    whole, half, stage, first, middle, last = (_factor(c) for c in etdrk4_coefficients(equation.linear, dt))
+    stage_twice = 2 * stage
+
+    def step(modes: Modes, time: float) -> Modes:
+        u = _numbers(modes, is_real)
+        n_u = _numbers(nonlinear(modes, time), is_real)
+        u_half = u * half
+        a = torch.addcmul(u_half, stage, n_u)
+        n_a = _numbers(nonlinear(_modes(a, is_real), time + dt / 2), is_real)
+        b = u_half.addcmul_(stage, n_a)
+        n_b = _numbers(nonlinear(_modes(b, is_real), time + dt / 2), is_real)
+        c = a.mul_(half).addcmul_(stage_twice, n_b).addcmul_(stage, n_u, value=-1)
+        n_c = _numbers(nonlinear(_modes(c, is_real), time + dt), is_real)
+        result = torch.mul(u, whole, out=b)
+        result.addcmul_(first, n_u).addcmul_(middle, n_a.add_(n_b)).addcmul_(last, n_c)
+        return _modes(result, is_real)
+
+    return step
+
+
+def ifrk4(equation: SpectralEquation, dt: float) -> Step:
+    """Integrating-factor Runge-Kutta, fourth order; four nonlinear terms per step."""
+    _check_step(dt)
+    if equation.nonlinear is None:
+        return _exact(equation, dt)
+    nonlinear, is_real = equation.nonlinear, not equation.linear.is_complex()
+    half = _factor(torch.exp(equation.linear * (dt / 2)))
+    whole = _factor(torch.exp(equation.linear * dt))
+
+    def step(modes: Modes, time: float) -> Modes:
+        u = _numbers(modes, is_real)
+        k_1 = _numbers(nonlinear(modes, time), is_real)
+        a = torch.add(u, k_1, alpha=dt / 2).mul_(half)
+        k_2 = _numbers(nonlinear(_modes(a, is_real), time + dt / 2), is_real)
+        b = torch.mul(u, half, out=a).add_(k_2, alpha=dt / 2)
+        k_3 = _numbers(nonlinear(_modes(b, is_real), time + dt / 2), is_real)
+        u_whole = u * whole
+        c = torch.addcmul(u_whole, half, k_3, value=dt)
+        k_4 = _numbers(nonlinear(_modes(c, is_real), time + dt), is_real)
+        result = u_whole.addcmul_(whole, k_1, value=dt / 6)
+        result.addcmul_(half, k_2.add_(k_3), value=dt / 3).add_(k_4, alpha=dt / 6)
+        return _modes(result, is_real)
+
+    return step
+
+
+def etdrk4_coefficients(linear: Symbol, dt: float) -> tuple[Symbol, Symbol, Symbol, Symbol, Symbol, Symbol]:
+    """(e^z, e^{z/2}, stage weight, weights of the first, the two middle and the last term), z = linear dt.
+
+    The weights are entire functions of z, hence equal to their mean over the circle |w - z| = 1.
+    """
+    z = linear * dt
+    sums = [torch.zeros_like(z, dtype=torch.complex128) for _ in range(4)]
+    for point in range(CONTOUR_POINTS):  # one at a time: the symbol of a 3D grid would not fit 64 times
+        w = z + torch.exp(torch.tensor(2j * torch.pi * (point + 0.5) / CONTOUR_POINTS, dtype=torch.complex128))
+        e = torch.exp(w)
+        sums[0] += (torch.exp(w / 2) - 1) / w
+        sums[1] += (-4 - w + e * (4 - 3 * w + w**2)) / w**3
+        sums[2] += 2 * (2 + w + e * (w - 2)) / w**3
+        sums[3] += (-4 - 3 * w - w**2 + e * (4 - w)) / w**3
+    means = [dt / CONTOUR_POINTS * total for total in sums]
+    stage, first, middle, last = means if linear.is_complex() else [mean.real.contiguous() for mean in means]
+    return torch.exp(z), torch.exp(z / 2), stage, first, middle, last
+
+
+def _exact(equation: SpectralEquation, dt: float) -> Step:
+    """The step of a linear equation: multiply by e^{linear dt}."""
+    is_real = not equation.linear.is_complex()
+    whole = _factor(torch.exp(equation.linear * dt))
+
+    def step(modes: Modes, time: float) -> Modes:
+        return _modes(_numbers(modes, is_real) * whole, is_real)
+
+    return step
+
+
+def _check_step(dt: float) -> None:
+    if not 0 < dt < float("inf"):
+        raise ValueError(f"`dt` must be a positive finite number, got {dt}.")
+
+
+def _numbers(modes: Tensor, is_real: bool) -> Tensor:
+    """View (..., modes) complex as (..., 2 modes) real: re, im, re, im, ..."""
+    return torch.view_as_real(modes).flatten(-2) if is_real else modes
+
+
+def _modes(numbers: Tensor, is_real: bool) -> Tensor:
+    """Undo `_numbers`, also a view."""
+    return torch.view_as_complex(numbers.unflatten(-1, (-1, 2))) if is_real else numbers
+
+
+def _factor(symbol: Tensor) -> Tensor:
+    """A symbol in the layout of `_numbers`."""
+    return symbol if symbol.is_complex() else symbol.repeat_interleave(2, dim=-1)

@@ -1,0 +1,120 @@
+"""How often to step: from a step function to stored frames, and from any batch to blocks of one fixed size.
+
+FFT libraries may choose another algorithm for another batch size or thread count, and the last bit then differs.
+So spectral solvers always see the same shape: a batch is cut into blocks of `size` trajectories, the last block is
+filled up with copies, and everything runs on one thread. A trajectory is then bitwise the same in any company.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import EllipsisType
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import Step
+from ssno.pde.problem import Progress, SolverDiverged
+
+Item = TypeVar("Item")
+FrameDone = Callable[[int], None]
+"""Called by a block solver with the number of frames it has finished."""
+
+
+def rollout(step: Step, modes: Tensor, *, dt: float, frames: int, steps_per_frame: int) -> Iterator[Tensor]:
+    """Yield the state after every `steps_per_frame` steps, `frames` times; the initial state is not repeated.
+
+    Raises `SolverDiverged` when a frame is not finite, after walking through its interval again to find the step.
+    """
+    for frame in range(frames):
+        before, first = modes, frame * steps_per_frame
+        for n in range(first, first + steps_per_frame):
+            modes = step(modes, n * dt)
+        if not bool(torch.isfinite(modes).all()):
+            _name_the_culprit(step, before, first=first, steps=steps_per_frame, dt=dt)
+        yield modes
+
+
+def spectral_frames(
+    step: Step,
+    grid: SpectralGrid,
+    initial: Float[np.ndarray, "n c *grid"],
+    *,
+    dt: float,
+    frames: int,
+    steps_per_frame: int,
+    stride: int = 1,
+    frame_done: FrameDone | None = None,
+) -> Float[np.ndarray, "n t c *stored"]:
+    """Fields at frames 0 ... `frames` - 1 on every `stride`-th point; frame 0 is `initial` itself."""
+    every: tuple[EllipsisType | slice, ...] = (..., *(slice(None, None, stride) for _ in grid.axes))
+    stored = np.empty((initial.shape[0], frames, *initial[every].shape[1:]))
+    stored[:, 0] = initial[every]
+    modes = grid.to_modes(torch.from_numpy(initial)).clone()
+    for frame, state in enumerate(
+        rollout(step, modes, dt=dt, frames=frames - 1, steps_per_frame=steps_per_frame), start=1
+    ):
+        stored[:, frame] = grid.to_field(state).numpy()[every]
+        if frame_done is not None:
+            frame_done(frame + 1)
+    return stored
+
+
+def in_blocks(
+    solve_block: Callable[[list[Item], FrameDone], np.ndarray],
+    items: Sequence[Item],
+    *,
+    size: int,
+    frames: int,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """Solve `items` in blocks of exactly `size` on one thread; see the top of this module.
+
+    Progress counts stored frames of trajectories: the total is len(items) * frames.
+    """
+    if not items:
+        raise ValueError("`parameters` is empty: there is no trajectory to solve.")
+    results = []
+    with one_thread():
+        for start in range(0, len(items), size):
+            wanted = list(items[start : start + size])
+            block = wanted + [wanted[-1]] * (size - len(wanted))
+
+            def frame_done(done: int, start: int = start, count: int = len(wanted)) -> None:
+                if progress is not None:
+                    progress(start * frames + count * done, len(items) * frames)
+
+            try:
+                results.append(solve_block(block, frame_done)[: len(wanted)])
+            except SolverDiverged as error:
+                raise SolverDiverged(start + error.trajectory, error.step, error.time) from None
+    return np.concatenate(results)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread inside: fastest at these sizes, and the split over threads cannot change a bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def steps_between(interval: float, longest: float) -> int:
+    """The number of equal steps, each at most `longest` (up to rounding), that make up `interval`."""
+    return max(1, int(np.ceil(interval / longest - 1e-9)))
+
+
+def _name_the_culprit(step: Step, modes: Tensor, *, first: int, steps: int, dt: float) -> None:
+    """Repeat an interval that ended badly and raise at the first trajectory and step that is not finite."""
+    for n in range(first, first + steps):
+        modes = step(modes, n * dt)
+        finite = torch.isfinite(modes).flatten(1).all(dim=1)
+        if not bool(finite.all()):
+            raise SolverDiverged(int(finite.logical_not().nonzero()[0]), n + 1, (n + 1) * dt)
+    raise AssertionError("an interval that diverged did not diverge when repeated")
