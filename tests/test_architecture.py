@@ -60,7 +60,5 @@ def test_lower_packages_never_import_higher_ones() -> None:
 
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
     offender = tmp_path / "offender.py"
-    offender.write_text(
-        "from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n"
-    )
+    offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")
     assert our_imports(offender) == {"models", "training", "data"}

@@ -9,7 +9,6 @@ Axes: b line, h channel, l grid point. `forward` takes (b, h, l) like every sequ
 """
 
 from collections.abc import Mapping
-from typing import Self
 
 import numpy as np
 import torch
@@ -86,7 +85,7 @@ class S4DBlock(nn.Module):
         return self.modes.kernel(length, spacing=spacing, boundary=self.boundary)
 
     @classmethod
-    def from_public_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+    def from_public_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "S4DBlock":
         """Build a forward block from the arrays of a public S4 block in diagonal mode.
 
         Names, with `layer__kernel__` standing before the first five and `.` allowed in place of `__`:

@@ -11,11 +11,12 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from torch import nn
 
 Description = TypeVar("Description")
+Config = TypeVar("Config", bound="OperatorConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +48,12 @@ class OperatorConfig(abc.ABC):
         return {"model": self.name, **dataclasses.asdict(self)}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
+    def from_json(cls: type[Config], values: Mapping[str, Any]) -> Config:
         """The inverse of `to_json`. Unknown and missing names, and values of a wrong type, are refused."""
         values = dict(values)
         name = values.pop("model", cls.name)
         if name != cls.name:
-            raise ValueError(
-                f"The configuration is of a {name!r} model, but {cls.__name__} describes {cls.name!r}."
-            )
+            raise ValueError(f"The configuration is of a {name!r} model, but {cls.__name__} describes {cls.name!r}.")
         return description_from_json(cls, values)
 
 
@@ -64,9 +63,7 @@ def require_positive(name: str, value: int) -> None:
         raise ValueError(f"`{name}` must be at least 1, got {value}.")
 
 
-def description_from_json(
-    kind: type[Description], values: Mapping[str, Any], *, where: str = ""
-) -> Description:
+def description_from_json(kind: type[Description], values: Mapping[str, Any], *, where: str = "") -> Description:
     """Build a frozen dataclass, nested ones included, from parsed JSON; every problem names its place."""
     if not isinstance(values, Mapping):
         raise ValueError(f"`{where or kind.__name__}` must be an object with named fields, got {values!r}.")
@@ -110,9 +107,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, list | tuple):
         kinds = [arguments[0]] * len(value) if arguments[1:] == (...,) else list(arguments)
         if len(kinds) == len(value):
-            return tuple(
-                _convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True))
-            )
+            return tuple(_convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

@@ -6,7 +6,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import safetensors
 import safetensors.torch
@@ -15,6 +15,7 @@ from torch import nn
 from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
+Model = TypeVar("Model", bound="Pretrained")
 
 
 class Pretrained(nn.Module):
@@ -33,7 +34,7 @@ class Pretrained(nn.Module):
         replace_file(folder / "config.json", text.encode())
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path) -> Self:
+    def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
         """Read a model that `save_pretrained` wrote, in evaluation mode."""
         config = cls.config_type.from_json(read_config(folder))
         model = config.build()
@@ -46,15 +47,11 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     """The parsed `config` of a model folder, its format checked."""
     path = Path(folder) / "config.json"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`."
-        )
+        raise FileNotFoundError(f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`.")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(
-            f"{path} is not valid JSON ({error}). It may be damaged; save the model again."
-        ) from None
+        raise ValueError(f"{path} is not valid JSON ({error}). It may be damaged; save the model again.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} does not describe a model of ssno: expected format {FORMAT!r}.")
     if content.get("version") != VERSION:

@@ -10,7 +10,7 @@ Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n); they are co
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, get_args
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -81,19 +81,15 @@ class SSNOConfig(OperatorConfig):
                 "Use boundary='one-period', or modes.damping='learnable' or 'fixed'."
             )
         if self.reference_spacing is not None:
-            relative_spacing(
-                self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing"
-            )
+            relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
 
     def build(self) -> "SSNO":
         return SSNO(self)
 
     @classmethod
-    def tiny(cls, **fields: Any) -> Self:
+    def tiny(cls, **fields: Any) -> "SSNOConfig":
         """Small enough for tests and first tries."""
-        return replace(
-            cls(hidden_channels=16, n_layers=2, d_state=8, memory_d_state=8, head_channels=32), **fields
-        )
+        return replace(cls(hidden_channels=16, n_layers=2, d_state=8, memory_d_state=8, head_channels=32), **fields)
 
 
 class SSNO(MemoryOperator, Pretrained):
@@ -119,9 +115,7 @@ class SSNO(MemoryOperator, Pretrained):
             else None
         )
         self.blocks_after = self._blocks(config.n_layers - position)
-        self.head = Head(
-            config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels
-        )
+        self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
     def _blocks(self, count: int) -> nn.ModuleList:
         config = self.config
@@ -147,9 +141,7 @@ class SSNO(MemoryOperator, Pretrained):
         return self.head(self._sweep(self.blocks_after, features, spacing)).movedim(-1, 0)
 
     def _sweep(self, blocks: nn.ModuleList, features: Tensor, spacing: Spacing) -> Tensor:
-        relative = relative_spacing(
-            spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims
-        )
+        relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
         for block in blocks:
             features = block(features, spacing=relative)
         return features

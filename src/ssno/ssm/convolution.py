@@ -101,7 +101,5 @@ def toeplitz(
 def _filter(x: Float[Tensor, "h l b"], spectrum: Tensor, transform_length: int) -> Float[Tensor, "h l b"]:
     """Multiply the spectrum of every line. Lines are brought innermost-last for the transform and back."""
     lines = x.transpose(1, 2)  # h b l
-    filtered = torch.fft.irfft(
-        torch.fft.rfft(lines, n=transform_length) * spectrum[:, None], n=transform_length
-    )
+    filtered = torch.fft.irfft(torch.fft.rfft(lines, n=transform_length) * spectrum[:, None], n=transform_length)
     return filtered[..., : x.shape[1]].transpose(1, 2)

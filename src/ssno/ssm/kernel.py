@@ -23,9 +23,7 @@ from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 Boundary = Literal["zero", "wrapped", "one-period"]
 
 
-def kernel(
-    modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundary = "zero"
-) -> Float[Tensor, "h l"]:
+def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundary = "zero") -> Float[Tensor, "h l"]:
     """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
 
     `boundary` says what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images (in closed
@@ -37,9 +35,7 @@ def kernel(
         weight = wrapped(modes, weight, length=length)
     fine_length = math.isqrt(length - 1) + 1
     coarse_length = -(-length // fine_length)
-    coarse = times(
-        Pair(weight.re[..., None], weight.im[..., None]), powers(modes, coarse_length, stride=fine_length)
-    )
+    coarse = times(Pair(weight.re[..., None], weight.im[..., None]), powers(modes, coarse_length, stride=fine_length))
     fine = powers(modes, fine_length)
     left = torch.cat([coarse.re, -coarse.im], dim=1).transpose(1, 2)  # h a 2n
     right = torch.cat([fine.re, fine.im], dim=1)  # h 2n b

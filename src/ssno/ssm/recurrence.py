@@ -35,9 +35,7 @@ def recur(
         x = x.flip(1)
     length = x.shape[1]
     state = no_state(modes, x.shape[2])
-    turn = Pair(
-        *(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle))
-    )
+    turn = Pair(*(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle)))
     if boundary != "zero":
         for point in x.unbind(1):
             state = advance(modes, state, point)
@@ -57,9 +55,7 @@ def no_state(modes: DiscreteModes, lines: int) -> Pair:
     return Pair(zeros, zeros)
 
 
-def advance(
-    modes: DiscreteModes, state: Pair, point: Float[Tensor, "h b"], *, scale: Pair | None = None
-) -> Pair:
+def advance(modes: DiscreteModes, state: Pair, point: Float[Tensor, "h b"], *, scale: Pair | None = None) -> Pair:
     """Take in one sample: s <- decay s + gain x (times `scale`, which periodic scans use)."""
     gain = Pair(modes.gain.re[..., None], modes.gain.im[..., None])
     if scale is not None:

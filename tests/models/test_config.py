@@ -1,0 +1,94 @@
+"""Model descriptions on disk: exact round trips, and refusals that help."""
+
+import json
+
+import pytest
+
+from ssno.models.config import description_from_json
+from ssno.models.registry import MODELS, model_config
+from ssno.models.ssno import SSNO, SSNOConfig
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_descriptions_survive_json(name) -> None:
+    config = MODELS[name]()
+    assert MODELS[name].from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"d_stat": 4}, "Unknown name `d_stat`. Did you mean `d_state`?"),
+        ({"modes": {"dampin": 1}}, r"Unknown name `modes.dampin`. Did you mean `modes.damping`?"),
+        ({"modes": 3}, "`modes.` must be an object with named fields, got 3"),
+        ({"d_state": "64"}, "`d_state` must be int, got '64'"),
+        ({"d_state": True}, "`d_state` must be int, got True"),
+        ({"coordinates": 1}, "`coordinates` must be bool, got 1"),
+        ({"residual": "both"}, "`residual` must be one of 'sum', 'path', 'none', got 'both'"),
+        ({"reference_spacing": ["a"]}, r"`reference_spacing\[0\]` must be float, got 'a'"),
+        ({"memory_position": 1.5}, "`memory_position` must be int, got 1.5"),
+        ({"model": "ffno"}, "The configuration is of a 'ffno' model, but SSNOConfig describes 'ssno'"),
+    ],
+)
+@pytest.mark.usefixtures("as_users_call_it")
+def test_wrong_values_are_refused(values, message) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        SSNOConfig.from_json(values)
+
+
+def test_whole_numbers_may_stand_for_floats() -> None:
+    assert SSNOConfig.from_json({"reference_spacing": [1]}).reference_spacing == (1.0,)
+
+
+def test_unknown_models_are_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="Unknown name `ssn`. Did you mean `ssno`"):
+        model_config("ssn")
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_nested_descriptions_must_be_objects() -> None:
+    with pytest.raises(ValueError, match="`SSNOConfig` must be an object"):
+        description_from_json(SSNOConfig, 3)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    SSNO(SSNOConfig.tiny()).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"holds no model: .*config.json is missing"):
+        SSNO.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("[]", "does not describe a model of ssno"),
+        ('{"format": "ssno-model", "version": 99}', "has format version 99; this ssno reads version 1"),
+    ],
+)
+def test_damaged_configurations_are_refused(folder, text, message) -> None:
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        SSNO.from_pretrained(folder)
+
+
+def test_damaged_weights_are_refused(folder) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(ValueError, match="is not a readable safetensors file"):
+        SSNO.from_pretrained(folder)
+    weights.unlink()
+    with pytest.raises(FileNotFoundError, match="The model folder is not whole"):
+        SSNO.from_pretrained(folder)
+
+
+def test_weights_of_another_model_are_refused(folder, tmp_path_factory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    SSNO(SSNOConfig.tiny(memory_window=0, head_channels=8)).save_pretrained(other)
+    (other / "model.safetensors").replace(folder / "model.safetensors")
+    with pytest.raises(ValueError, match="does not fit the model of its config.json: lacks memory"):
+        SSNO.from_pretrained(folder)
