@@ -62,9 +62,7 @@ class NeuralOperator(nn.Module, abc.ABC):
         expected = ("batch", "time", "channel", "x", "y", "z")[: 3 + config.n_dims]
         if not isinstance(frames, Tensor) or not frames.is_floating_point():
             kind = str(frames.dtype) if isinstance(frames, Tensor) else type(frames).__name__
-            raise ValueError(
-                f"`frames` must be a floating-point tensor, got {kind}. Convert it with `.float()`."
-            )
+            raise ValueError(f"`frames` must be a floating-point tensor, got {kind}. Convert it with `.float()`.")
         if frames.ndim != len(expected):
             raise ValueError(
                 f"`frames` must be ({', '.join(expected)}), got shape {tuple(frames.shape)}: {frames.ndim - 3} grid "
