@@ -1,0 +1,114 @@
+"""Minimum, maximum, mean and standard deviation per channel, gathered chunk by chunk in float64.
+
+Each chunk is summed about its own mean, and chunks are merged by Chan's formula
+
+    mean = mean_a + d n_b / n,   M2 = M2_a + M2_b + d^2 n_a n_b / n,   d = mean_b - mean_a,  n = n_a + n_b,
+
+so a mean much larger than the deviation costs no digits (the textbook E[u^2] - E[u]^2 would give noise, or
+NaN). Values that are not finite are counted and left out.
+
+Axes: n trajectory, t frame, c channel, then the space axes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ssno.data.trajectories import Frames, Trajectories
+
+CHUNK = 32 * 2**20  # bytes of float32 frames in memory at a time
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Statistics of each channel; `count` finite values, `bad` others. Without values, low > high."""
+
+    count: Int[np.ndarray, " c"]
+    bad: Int[np.ndarray, " c"]
+    low: Float[np.ndarray, " c"]
+    high: Float[np.ndarray, " c"]
+    mean: Float[np.ndarray, " c"]
+    squares: Float[np.ndarray, " c"]  # sum of squared deviations from the mean
+
+    @classmethod
+    def of(cls, values: Float[np.ndarray, "n t c *grid"]) -> "Moments":
+        """Statistics of one chunk."""
+        channels = values.shape[2]
+        lines = np.moveaxis(values, 2, 0).reshape(channels, values.size // max(channels, 1)).astype(np.float64)
+        fine = np.isfinite(lines)
+        count = fine.sum(axis=1)
+        mean = np.where(fine, lines, 0.0).sum(axis=1) / np.maximum(count, 1)
+        return cls(
+            count=count,
+            bad=lines.shape[1] - count,
+            low=np.where(fine, lines, np.inf).min(axis=1, initial=np.inf),
+            high=np.where(fine, lines, -np.inf).max(axis=1, initial=-np.inf),
+            mean=mean,
+            squares=np.square(np.where(fine, lines - mean[:, None], 0.0)).sum(axis=1),
+        )
+
+    def merged(self, other: "Moments") -> "Moments":
+        """Statistics of both chunks together."""
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        gap = other.mean - self.mean
+        return Moments(
+            count=count,
+            bad=self.bad + other.bad,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            mean=self.mean + gap * share,
+            squares=self.squares + other.squares + gap**2 * self.count * share,
+        )
+
+    @property
+    def std(self) -> Float[np.ndarray, " c"]:
+        """Standard deviation (of the population: divided by the count)."""
+        return np.sqrt(self.squares / np.maximum(self.count, 1))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of a dataset: fields, known fields, and one-step changes of either."""
+
+    state: Moments
+    context: Moments
+    state_change: Moments
+    context_change: Moments
+
+    @classmethod
+    def of(cls, frames: Frames) -> "Summary":
+        """Statistics of some trajectories in memory."""
+        both = [values.numpy() for values in frames]
+        with np.errstate(invalid="ignore"):  # infinity minus infinity
+            changes = [np.diff(values, axis=1) for values in both]
+        return cls(*(Moments.of(values) for values in (*both, *changes)))
+
+    def merged(self, other: "Summary") -> "Summary":
+        """Statistics of both sets together."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Summary(*(mine.merged(theirs) for mine, theirs in pairs))
+
+
+def chunks(data: Trajectories, *, size: int = CHUNK) -> Iterator[slice]:
+    """Consecutive trajectories that together take about `size` bytes."""
+    channels = len(data.fields) + len(data.context_fields)
+    one = 4 * len(data.times) * channels * prod(axis.points for axis in data.axes)
+    step = max(1, size // one)
+    for start in range(0, len(data), step):
+        yield slice(start, min(start + step, len(data)))
+
+
+def summarise(data: Trajectories, *, finite: bool = True, size: int = CHUNK) -> Summary:
+    """Statistics over all trajectories, frames and points, reading a chunk at a time."""
+    if len(data) == 0:
+        raise ValueError(f"`data` {data.name!r} has no trajectories to take statistics of.")
+    total = None
+    for chunk in chunks(data, size=size):
+        part = Summary.of(data.read(chunk, finite=finite))
+        total = part if total is None else total.merged(part)
+    assert total is not None
+    return total

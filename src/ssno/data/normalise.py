@@ -1,0 +1,166 @@
+"""Normalisers: one affine map per channel, fitted on the training split and frozen.
+
+    encoded = (value - shift[c]) / scale[c]
+
+    minmax             shift = min, scale = max - min  over all trajectories, frames and points: onto [0, 1]
+    zscore             shift = mean, scale = standard deviation
+    none               shift = 0, scale = 1
+    per_sample_minmax  as minmax, with the extremes of each trajectory's given frames
+
+A constant channel maps to 0 and comes back as its constant. `increment` is the standard deviation of
+u[t+1] - u[t] per channel in physical units, for models that predict the change. State and context have one
+normaliser each; validation and test use those of the training split.
+
+    norms = fit(load_dataset("ks", "train"), "zscore")
+    norm = norms.state.bind(given)          # `given` matters for per_sample_minmax only
+    prediction = norm.decode(model(norm.encode(given)))
+
+Axes: n trajectory, t frame, c channel, then the space axes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.data.moments import Moments, summarise
+from ssno.data.trajectories import Trajectories
+
+Method = Literal["minmax", "zscore", "none", "per_sample_minmax"]
+SMALLEST = float(np.finfo(np.float32).tiny)  # a narrower range than this has no reciprocal in float32
+
+
+@dataclass(frozen=True)
+class AffineMap:
+    """The map of each trajectory (or, with n = 1, of all): what encodes and decodes tensors."""
+
+    shift: Float[Tensor, "n c"]
+    scale: Float[Tensor, "n c"]
+
+    def encode(self, values: Float[Tensor, "..."], *, dim: int = 2) -> Float[Tensor, "..."]:
+        """To normalised units. The batch is dimension 0, channels are along `dim`."""
+        shift, scale = self._aligned(values, dim)
+        constant = scale < SMALLEST
+        return torch.where(constant, 0.0, (values - shift) / torch.where(constant, 1.0, scale))
+
+    def decode(self, values: Float[Tensor, "..."], *, dim: int = 2) -> Float[Tensor, "..."]:
+        """Back to physical units."""
+        shift, scale = self._aligned(values, dim)
+        return values * scale + shift
+
+    def _aligned(self, values: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        channels, count = values.shape[dim], self.shift.shape[0]
+        if channels != self.shift.shape[1] or count not in (1, values.shape[0]):
+            raise ValueError(
+                f"`values` has shape {tuple(values.shape)} with channels along dimension {dim}; this normaliser "
+                f"expects {self.shift.shape[1]} channels" + (f" of {count} trajectories." if count > 1 else ".")
+            )
+        shape = [1] * values.ndim
+        shape[0], shape[dim] = count, channels
+        return self.shift.to(values).reshape(shape), self.scale.to(values).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """A fixed description, one number per field, that goes into a run's config. `bind` makes it work."""
+
+    method: Method
+    fields: tuple[str, ...]
+    shift: tuple[float, ...]
+    scale: tuple[float, ...]
+    increment: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise ValueError(f"`method` must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
+        for label in ("shift", "scale", "increment"):
+            values = getattr(self, label)
+            if len(values) != len(self.fields):
+                raise ValueError(f"`{label}` needs one number per field {self.fields}, got {values}.")
+            if not all(isfinite(value) for value in values):
+                raise ValueError(f"`{label}` must be finite, got {values}.")
+        if min((*self.scale, *self.increment), default=0.0) < 0:
+            raise ValueError(f"`scale` and `increment` must not be negative: {self.scale}, {self.increment}.")
+
+    @classmethod
+    def from_moments(cls, values: Moments, changes: Moments, *, fields: Sequence[str], method: Method) -> "Normaliser":
+        """The normaliser for fields with these statistics."""
+        shift, scale = np.zeros(len(fields)), np.ones(len(fields))
+        if method == "minmax":
+            shift, scale = values.low, values.high - values.low
+        elif method == "zscore":
+            shift, scale = values.mean, values.std
+        constant = values.high == values.low
+        if method in ("minmax", "zscore"):
+            shift, scale = np.where(constant, values.low, shift), np.where(constant, 0.0, scale)
+        return cls(method, tuple(fields), *(tuple(v.tolist()) for v in (shift, scale, changes.std)))
+
+    def bind(self, given: Float[Tensor, "n t c *grid"] | None = None) -> AffineMap:
+        """The map for a batch. For `per_sample_minmax`, `given` are the given frames: never those to predict."""
+        if self.method != "per_sample_minmax":
+            return AffineMap(*(torch.tensor([v], dtype=torch.float64) for v in (self.shift, self.scale)))
+        if given is None or given.shape[2] != len(self.fields):
+            raise ValueError(
+                f"'per_sample_minmax' needs the `given` frames (n, t, {len(self.fields)}, *grid), "
+                f"got {None if given is None else tuple(given.shape)}."
+            )
+        lines = given.detach().movedim(2, 1).flatten(2)  # n c everything
+        low, high = lines.amin(-1), lines.amax(-1)
+        return AffineMap(low, high - low)
+
+    def encode(self, values: Float[Tensor, "..."], *, dim: int = 2) -> Float[Tensor, "..."]:
+        """To normalised units; channels are along `dim`."""
+        return self.bind().encode(values, dim=dim)
+
+    def decode(self, values: Float[Tensor, "..."], *, dim: int = 2) -> Float[Tensor, "..."]:
+        """Back to physical units."""
+        return self.bind().decode(values, dim=dim)
+
+    @property
+    def encoded_increment(self) -> tuple[float, ...]:
+        """Standard deviation of one-step changes in normalised units; 1 where a field never changes."""
+        pairs = zip(self.increment, self.scale, strict=True)
+        return tuple(change / scale if change > 0 and scale >= SMALLEST else 1.0 for change, scale in pairs)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; Python writes the shortest decimal that reads back as the same float."""
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Normaliser":
+        """The normaliser that `to_json` described; anything else is refused."""
+        names = ("method", "fields", "shift", "scale", "increment")
+        if set(data) != set(names):
+            raise ValueError(f"A normaliser has the entries {', '.join(names)}, got {', '.join(data)}.")
+        for name in names[1:]:
+            kind = str if name == "fields" else (int, float)
+            if not isinstance(data[name], list) or not all(isinstance(v, kind) for v in data[name]):
+                raise ValueError(f"`{name}` of a normaliser is a list of {kind}, got {data[name]!r}.")
+        numbers = (tuple(float(v) for v in data[name]) for name in names[2:])
+        return cls(data["method"], tuple(data["fields"]), *numbers)
+
+
+class Normalisers(NamedTuple):
+    """One for the predicted fields, one for the known ones."""
+
+    state: Normaliser
+    context: Normaliser
+
+
+def fit(data: Trajectories, method: Method = "minmax", *, context_method: Method | None = None) -> Normalisers:
+    """Fit on the training split, all frames and points; context uses `context_method`, or the same."""
+    summary = summarise(data)
+    return Normalisers(
+        Normaliser.from_moments(summary.state, summary.state_change, fields=data.fields, method=method),
+        Normaliser.from_moments(
+            summary.context,
+            summary.context_change,
+            fields=data.context_fields,
+            method=context_method or method,
+        ),
+    )

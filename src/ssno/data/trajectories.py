@@ -1,0 +1,322 @@
+"""Trajectories: what every dataset looks like to the rest of the library.
+
+    data = load_dataset("ks", "train").select(points=64)       # nothing read yet
+    frames = data.read([0, 5, 9])                              # frames.state: (3, 26, 1, 64) float32
+
+`Trajectories` is a lazy view: it knows names, times, grid and where the numbers are, and reads only what
+`read` asks for. `select` makes another view (fewer frames, points or trajectories); strides in time and space
+go into the file read. It holds no open file, so it can be pickled to worker processes. Formats live in
+`ssno.data.readers`, windows in `ssno.data.windows`, normalisation in `ssno.data.normalise`.
+
+Axes: n trajectory, t frame, c state field, k context field (known, not predicted), then the space axes (x, y,
+z)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, prod
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor
+
+from ssno.data.arrays import MemoryArray
+from ssno.data.blocks import Part, default_fields, split_channels
+from ssno.data.errors import DataError
+from ssno.data.grids import box, uniform_step
+from ssno.data.patterns import parse_pattern
+from ssno.data.reduction import How, Reduction, coarse_points, strides
+from ssno.pde.problem import Axis
+
+Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
+DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take
+PIECE = 64 * 2**20  # bytes taken from a file at once, so that converting and reducing need little memory of their own
+
+
+class Frames(NamedTuple):
+    """Frames of some trajectories in physical units, float32. Without context, `context` has no channels."""
+
+    state: Float[Tensor, "n t c *grid"]
+    context: Float[Tensor, "n t k *grid"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectories:
+    """A lazy set of trajectories on one grid. Make one with `load_dataset` or `Trajectories.from_array`.
+
+    `rows` says where trajectory n is: part, row in that part, first frame. `frame_index` counts from that
+    frame."""
+
+    name: str
+    fields: tuple[str, ...]
+    context_fields: tuple[str, ...]
+    times: Float[np.ndarray, " t"]
+    axes: tuple[Axis, ...]
+    parameters: Mapping[str, np.ndarray]
+    parts: tuple[Part, ...]
+    rows: Int[np.ndarray, "n 3"]
+    frame_index: Int[np.ndarray, " t"]
+    steps: tuple[int, ...]
+    reductions: tuple[Reduction, ...] = ()
+    limit: int = DEFAULT_LIMIT
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Sequence[Part],
+        *,
+        name: str,
+        fields: Sequence[str],
+        context_fields: Sequence[str] = (),
+        times: Float[np.ndarray, " t"],
+        axes: Sequence[Axis],
+        parameters: Mapping[str, np.ndarray] | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> "Trajectories":
+        """All trajectories of some parts (files), in order. What readers call."""
+        grid = tuple(axis.points for axis in axes)
+        for part in parts:
+            where = part.state[0].array.label
+            if part.grid != grid:
+                raise DataError(f"{where} has the grid {part.grid}, expected {grid}.")
+            if part.frames != len(times):
+                raise DataError(f"{where} has {part.frames} frames, but there are {len(times)} times.")
+            for blocks, names in ((part.state, fields), (part.context, context_fields)):
+                channels = sum(len(block.channels) for block in blocks)
+                if channels != len(names):
+                    raise DataError(f"{where} has {channels} channels but {len(names)} names: {tuple(names)}.")
+        if len({*fields, *context_fields}) < len(fields) + len(context_fields):
+            raise DataError(f"Field names must differ, got {(*fields, *context_fields)}.")
+        if not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+            raise DataError(f"Times must be finite and increasing, got {np.array2string(times, threshold=8)}.")
+        rows = [np.stack(np.broadcast_arrays(p, np.arange(part.count), 0), 1) for p, part in enumerate(parts)]
+        return cls(
+            name=name,
+            fields=tuple(fields),
+            context_fields=tuple(context_fields),
+            times=np.asarray(times, np.float64),
+            axes=tuple(axes),
+            parameters=dict(parameters or {}),
+            parts=tuple(parts),
+            rows=np.concatenate(rows),
+            frame_index=np.arange(len(times)),
+            steps=(1,) * len(grid),
+            limit=limit,
+        )
+
+    @classmethod
+    def from_array(
+        cls,
+        array: Num[np.ndarray, "..."] | Num[Tensor, "..."],
+        *,
+        axes: str | None = None,
+        name: str = "array",
+        fields: Sequence[str] | None = None,
+        context_fields: Sequence[str] = (),
+        dt: float = 1.0,
+        times: Float[np.ndarray, " t"] | None = None,
+        lengths: Sequence[float] | None = None,
+        offsets: Sequence[float] | None = None,
+        periodic: bool = True,
+        parameters: Mapping[str, np.ndarray] | None = None,
+    ) -> "Trajectories":
+        """Your own array. Axes are (batch, time, channel, *grid) unless `axes` names them: "batch time x
+        channel".
+
+        `fields` names all channels, `context_fields` those among them that are known and not predicted.
+        `lengths` are the physical lengths of the space axes (1 each if not given), `dt` is the time between
+        frames."""
+        values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
+        if axes is None and not 4 <= values.ndim <= 6:
+            raise DataError(
+                f"`array` has shape {values.shape}, expected (batch, time, channel, x[, y[, z]]). "
+                'Name its axes if they are others, for example axes="batch time x".'
+            )
+        pattern = parse_pattern(axes or " ".join(["batch time channel", *"xyz"[: values.ndim - 3]]))
+        pattern.check(values.shape, what="`array`")
+        names = default_fields(pattern.size("channel", values.shape)) if fields is None else tuple(fields)
+        part = split_channels(MemoryArray(values, "`array`"), pattern, names, tuple(context_fields))
+        return cls.from_parts(
+            [part],
+            name=name,
+            fields=[field for field in names if field not in context_fields],
+            context_fields=context_fields,
+            times=dt * np.arange(part.frames, dtype=np.float64) if times is None else times,
+            axes=box(pattern.space, part.grid, lengths=lengths, offsets=offsets, periodic=periodic),
+            parameters=parameters,
+        )
+
+    def __post_init__(self) -> None:
+        for key, values in self.parameters.items():
+            if values.shape[:1] != (len(self.rows),):
+                raise DataError(f"Parameter {key!r} has shape {values.shape} for {len(self.rows)} trajectories.")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        known = f", context {', '.join(self.context_fields)}" if self.context_fields else ""
+        grid = " x ".join(str(axis.points) for axis in self.axes)
+        fields = ", ".join(self.fields)
+        return f"Trajectories({self.name!r}: {len(self)} x {len(self.times)} frames of {fields} on {grid}{known})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(trajectories, frames, state channels, *grid)."""
+        return (len(self), len(self.times), len(self.fields), *(axis.points for axis in self.axes))
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Distance between neighbouring points along each space axis."""
+        return tuple(axis.spacing for axis in self.axes)
+
+    @property
+    def time_step(self) -> float:
+        """Time between frames; an error if frames are not equally spaced."""
+        return uniform_step(self.times, what=f"the times of {self.name!r}")
+
+    def select(
+        self,
+        *,
+        time_index: Indices | None = None,
+        points: int | tuple[int, ...] | None = None,
+        reduction: How = "stride",
+        indices: Indices | None = None,
+    ) -> "Trajectories":
+        """Another view: some frames, some trajectories, fewer points.
+
+        `points` counts along the first axis and the others shrink in proportion; or one number per axis.
+        """
+        view = self
+        if time_index is not None:
+            chosen = _positions(time_index, len(self.times), what="time_index")
+            if (np.diff(chosen) <= 0).any():
+                raise DataError(f"`time_index` must increase, got {chosen.tolist()}.")
+            view = replace(view, times=view.times[chosen], frame_index=view.frame_index[chosen])
+        if points is not None:
+            step = Reduction(coarse_points(self.axes, points), reduction)
+            coarse = step.applied_to(self.axes)
+            if reduction == "stride" and not self.reductions:
+                finer = strides(self.axes, step.points)
+                view = replace(view, steps=tuple(a * b for a, b in zip(self.steps, finer, strict=True)))
+            else:
+                view = replace(view, reductions=(*self.reductions, step))
+            view = replace(view, axes=coarse)
+        if indices is not None:
+            chosen = _positions(indices, len(self), what="indices")
+            kept = {key: values[chosen] for key, values in self.parameters.items()}
+            view = replace(view, rows=view.rows[chosen], parameters=kept)
+        return view
+
+    def cut(self, frames: int) -> "Trajectories":
+        """Cut every trajectory into pieces of `frames` frames: one long run becomes many short ones."""
+        if not 2 <= frames <= len(self.times):
+            raise DataError(f"`frames` must be between 2 and {len(self.times)}, got {frames}.")
+        uniform_step(self.frame_index.astype(np.float64), what="the time index of a dataset to be cut")
+        pieces = len(self.times) // frames
+        rows = np.repeat(self.rows, pieces, axis=0)
+        rows[:, 2] += np.tile(self.frame_index[: pieces * frames : frames] - self.frame_index[0], len(self))
+        kept = {key: np.repeat(values, pieces, axis=0) for key, values in self.parameters.items()}
+        index = self.frame_index[:frames]
+        return replace(self, rows=rows, times=self.times[:frames], frame_index=index, parameters=kept)
+
+    def read(self, indices: Indices, *, finite: bool = True) -> Frames:
+        """Read these trajectories only. With `finite`, NaN or infinity is an error that says where."""
+        rows = self.rows[_positions(indices, len(self), what="indices")]
+        _, *rest = self.shape
+        rest[1] += len(self.context_fields)
+        need = 4 * len(rows) * prod(rest)
+        if need > self.limit:
+            raise DataError(
+                f"Reading {len(rows)} trajectories of {self.name!r} takes {need / 2**30:.3g} GiB, above the "
+                f"limit of {self.limit / 2**30:.3g} GiB. Read fewer, select fewer points or raise the limit."
+            )
+        state = torch.empty(len(rows), *self.shape[1:])
+        context = torch.empty(len(rows), len(self.times), len(self.context_fields), *self.shape[3:])
+        for at, numbers in self._pieces(rows):
+            for target, values in zip((state, context), numbers, strict=True):
+                with np.errstate(over="ignore"):  # beyond float32 becomes infinity, which `finite` reports
+                    target.numpy()[at] = values
+        if finite:
+            self._check_finite(state, self.fields, rows)
+            self._check_finite(context, self.context_fields, rows)
+        return Frames(state, context)
+
+    def in_memory(self) -> "Trajectories":
+        """The same trajectories, read once and kept: for sets that fit."""
+        frames = self.read(slice(None))
+        both = torch.cat(frames, dim=2).numpy()
+        names = (*self.fields, *self.context_fields)
+        pattern = parse_pattern(" ".join(["batch time channel", *(axis.name for axis in self.axes)]))
+        part = split_channels(MemoryArray(both, f"{self.name!r} in memory"), pattern, names, self.context_fields)
+        return Trajectories.from_parts(
+            [part],
+            name=self.name,
+            fields=self.fields,
+            context_fields=self.context_fields,
+            times=self.times,
+            axes=self.axes,
+            parameters=self.parameters,
+            limit=self.limit,
+        )
+
+    def _pieces(self, rows: Int[np.ndarray, "m 3"]) -> Iterator[tuple[slice, tuple[np.ndarray, np.ndarray]]]:
+        """Runs of neighbouring rows, each read with one request of bounded size, after reduction."""
+        span = np.ptp(self.frame_index) + 1
+        grid = [-(-n // step) for n, step in zip(self.parts[0].grid, self.steps, strict=True)]
+        one = 8 * int(span) * (len(self.fields) + len(self.context_fields)) * prod(grid)
+        longest = max(1, PIECE // one)
+        start = 0
+        while start < len(rows):
+            part, row, first = (int(value) for value in rows[start])
+            stop = start + 1
+            while (
+                stop < len(rows) and stop - start < longest and tuple(rows[stop]) == (part, row + stop - start, first)
+            ):
+                stop += 1
+            frames, inner = _as_slice(self.frame_index + first)
+            numbers = self.parts[part].read(slice(row, row + stop - start), frames, self.steps)
+            yield slice(start, stop), tuple(self._reduce(values[:, inner]) for values in numbers)  # type: ignore[misc]
+            start = stop
+
+    def _reduce(self, values: np.ndarray) -> np.ndarray:
+        for step in self.reductions:
+            values = step(values)
+        return values
+
+    def _check_finite(self, values: Float[Tensor, "m t c *grid"], names: tuple[str, ...], rows: np.ndarray) -> None:
+        if not values.numel() or bool(values.sum().isfinite()):
+            return  # a finite sum has finite terms; the converse is settled below
+        bad = (~values.isfinite()).flatten(3).any(-1).nonzero()
+        if len(bad):
+            n, t, c = bad[0].tolist()
+            part, row, _ = rows[n]
+            where = self.parts[part].state[0].array.label
+            raise DataError(
+                f"{names[c]!r} is not finite in trajectory {row}, frame "
+                f"{self.frame_index[t] + rows[n, 2]} of {where} ({len(bad)} such frames). "
+                "`ssno data inspect` lists them; leave those trajectories out."
+            )
+
+
+def _positions(indices: Indices, length: int, *, what: str) -> Int[np.ndarray, " n"]:
+    """Positions among `length` things, checked; negative ones count from the end."""
+    if isinstance(indices, slice):
+        return np.arange(length)[indices]
+    chosen = np.asarray(indices)
+    if chosen.size == 0:
+        return np.zeros(0, np.int64)
+    if not np.issubdtype(chosen.dtype, np.integer) or chosen.ndim != 1:
+        raise TypeError(f"`{what}` must be a slice or a list of integers, got {indices!r}.")
+    if chosen.min() < -length or chosen.max() >= length:
+        raise IndexError(f"`{what}` must lie between {-length} and {length - 1}, got {chosen.tolist()}.")
+    return np.where(chosen < 0, chosen + length, chosen)
+
+
+def _as_slice(index: Int[np.ndarray, " t"]) -> tuple[slice, slice | Int[np.ndarray, " t"]]:
+    """The tightest strided read that covers increasing positions, and which of the frames read to keep."""
+    step = gcd(*np.diff(index).tolist()) or 1
+    covered = slice(int(index[0]), int(index[-1]) + 1, step)
+    inner = (index - index[0]) // step
+    return covered, slice(None) if len(inner) == inner[-1] + 1 else inner

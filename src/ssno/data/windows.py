@@ -1,0 +1,117 @@
+"""Which frames of a trajectory are given, which are predicted, and which outputs a loss counts.
+
+A model's slot t predicts frame t + 1 from at most the last K frames up to t (K = `size`, the window). A
+protocol says, for a trajectory of T frames, where forecasting begins:
+
+    protocol   given frames          predicted frames       slots in the training loss
+    first_k    0 ... K-1             K ... T-1              K-1 ... T-2  (every window that is full)
+    memno      0                     1 ... T-1              0 ... T-2    (the memory grows from 1 to K)
+    fno        0 ... G-1             G ... G+H-1            G-1 ... G+H-2          (G = given, H = horizon, 10 each)
+    ffno       T-H-K ... T-H-1       T-H ... T-1            K-1 ... T-2  (all pairs train, the last H are scored)
+
+K = 0 is a model without memory; it sees one frame, like K = 1. Rollouts start from the last given frame and
+feed the model its own predictions. A metric counts `scored` frames: the predicted ones or, with `score_last`,
+only the last few, so that runs with different K are compared on the same frames. Given frames are never among
+them.
+
+Axes: n trajectory, t frame or slot, k context channel, then the space axes.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from jaxtyping import Float
+from torch import Tensor
+
+Protocol = Literal["first_k", "memno", "fno", "ffno"]
+Alignment = Literal["same", "target"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The frames and slots of a trajectory with a fixed number of frames."""
+
+    given: range
+    predicted: range
+    scored: range
+    loss_slots: range
+
+    @property
+    def start(self) -> int:
+        """The frame that a rollout starts from: the last given one."""
+        return self.given[-1]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A protocol with its window. `loss_on="all"` also counts slots whose window is not yet full."""
+
+    protocol: Protocol = "first_k"
+    size: int = 4
+    loss_on: Literal["last", "all"] = "last"
+    score_last: int | None = None
+    given: int = 10
+    horizon: int = 10
+
+    def __post_init__(self) -> None:
+        if self.protocol not in get_args(Protocol):
+            raise ValueError(f"`protocol` must be one of {get_args(Protocol)}, got {self.protocol!r}.")
+        if self.loss_on not in ("last", "all"):
+            raise ValueError(f"`loss_on` must be 'last' or 'all', got {self.loss_on!r}.")
+        if self.size < 0:
+            raise ValueError(f"`size` of the window must be at least 0, got {self.size}.")
+        for label in ("given", "horizon"):
+            if getattr(self, label) < 1:
+                raise ValueError(f"`{label}` must be at least 1, got {getattr(self, label)}.")
+        if self.score_last is not None and self.score_last < 1:
+            raise ValueError(f"`score_last` must be at least 1, got {self.score_last}.")
+
+    @property
+    def seen(self) -> int:
+        """Frames that one prediction looks at, the current one included."""
+        return max(self.size, 1)
+
+    def plan(self, frames: int) -> Plan:
+        """What this protocol means for trajectories of `frames` frames."""
+        start = {"first_k": self.seen, "memno": 1, "fno": self.given, "ffno": frames - self.horizon}[self.protocol]
+        need = {"first_k": self.seen + 1, "memno": 2, "fno": self.given + self.horizon}
+        need["ffno"] = self.seen + self.horizon
+        if frames < need[self.protocol]:
+            raise ValueError(
+                f"Protocol {self.protocol!r} with window {self.size} needs trajectories of at least "
+                f"{need[self.protocol]} frames, these have {frames}. Use a smaller window or a finer `time_index`."
+            )
+        given = range(start - self.seen if self.protocol == "ffno" else 0, start)
+        predicted = range(start, start + self.horizon if self.protocol == "fno" else frames)
+        full = {"first_k": self.seen - 1, "memno": 0, "fno": self.given - 1, "ffno": self.seen - 1}
+        first_slot = 0 if self.loss_on == "all" else full[self.protocol]
+        return Plan(
+            given=given,
+            predicted=predicted,
+            scored=predicted[-self.score_last :] if self.score_last else predicted,
+            loss_slots=range(first_slot, predicted.stop - 1),
+        )
+
+
+def next_frames(state: Float[Tensor, "n t c *grid"]) -> Float[Tensor, "n t-1 c *grid"]:
+    """What slots 0 ... T-2 have to predict: slot t is compared with frame t + 1."""
+    return state[:, 1:]
+
+
+def slot_context(
+    context: Float[Tensor, "n t k *grid"], alignment: Alignment = "same"
+) -> Float[Tensor, "n t-1 k *grid"]:
+    """Known fields for slots 0 ... T-2, which predict frames 1 ... T-1.
+
+    Slot j gets the context of its own frame ("same") or of the frame it predicts ("target"), as a force that
+    acts during the step would be. The last frame has no slot: nothing after it is known."""
+    if alignment not in get_args(Alignment):
+        raise ValueError(f"`alignment` must be one of {get_args(Alignment)}, got {alignment!r}.")
+    return context[:, :-1] if alignment == "same" else context[:, 1:]
+
+
+def sliding_windows(frames: Float[Tensor, "n t c *grid"], size: int) -> Float[Tensor, "n w size c *grid"]:
+    """Every run of `size` neighbouring frames as a view, for models that take frames as channels."""
+    if not 1 <= size <= frames.shape[1]:
+        raise ValueError(f"`size` must be between 1 and {frames.shape[1]} frames, got {size}.")
+    return frames.unfold(1, size, 1).movedim(-1, 2)
