@@ -3,7 +3,7 @@
 Axes: h channel, p everything else (grid points and frames), n frame.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -32,12 +32,15 @@ class Pointwise(nn.Linear):
 
 
 class Head(nn.Module):
-    """Two pointwise maps with a GELU between them: features to output fields."""
+    """Two pointwise maps with an activation between them: features to output fields."""
 
-    def __init__(self, channels: int, *, hidden: int, out_channels: int):
+    def __init__(
+        self, channels: int, *, hidden: int, out_channels: int, activation: Callable[[Tensor], Tensor] = functional.gelu
+    ):
         super().__init__()
+        self.activation = activation
         self.widen = Pointwise(channels, hidden)
         self.narrow = Pointwise(hidden, out_channels)
 
     def forward(self, features: Float[Tensor, "h *points"]) -> Float[Tensor, "c *points"]:
-        return self.narrow(functional.gelu(self.widen(features)))
+        return self.narrow(self.activation(self.widen(features)))

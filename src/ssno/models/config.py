@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -25,6 +25,8 @@ class OperatorConfig(abc.ABC):
 
     name: ClassVar[str]
     """How commands and files call this model."""
+    origin: ClassVar[str] = "the SS-NO paper"
+    """Where the model comes from."""
 
     in_channels: int = 1
     """State fields plus context fields."""
@@ -42,6 +44,10 @@ class OperatorConfig(abc.ABC):
     @abc.abstractmethod
     def build(self) -> nn.Module:
         """The model, freshly initialised from torch's random state."""
+
+    def fitted(self: Config, grid: Sequence[int]) -> Config:
+        """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete, with the model's name."""

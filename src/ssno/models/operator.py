@@ -10,8 +10,9 @@ so that a rollout reads
     for _ in range(n_steps):
         frame, state = model.step(frame, state)
 
-`MemoryOperator` is the shape that all models with memory share (the MemNO recipe): something spatial, memory over time,
-something spatial.
+`MemoryOperator` is the shape that all learned models share (the MemNO recipe): something spatial, memory over time,
+something spatial. Memory may be missing (a Markovian model), and frames may instead be stacked as channels: then the
+model takes at least K frames, uses the last K, and returns one slot.
 
 Axes: b trajectory, t time slot, n = (b t) frame, c field, h channel, k remembered frame.
 """
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 
 from ssno.layers.memory import TemporalMemory
 from ssno.models.config import OperatorConfig
+from ssno.models.history import FramesConfig
 
 Spacing = float | Sequence[float] | None
 
@@ -41,8 +43,11 @@ class NeuralOperator(nn.Module, abc.ABC):
     """Interface of every model. Trajectories are (batch, time, channel, *grid)."""
 
     config: OperatorConfig
-    frames_as_channels: int = 0
-    """K if the model takes its last K frames as channels and returns one slot; 0 if it maps slot by slot."""
+
+    @property
+    def frames_as_channels(self) -> int:
+        """K if the model takes its last K frames as channels and returns one slot; 0 if it maps slot by slot."""
+        return 0
 
     @abc.abstractmethod
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
@@ -55,6 +60,10 @@ class NeuralOperator(nn.Module, abc.ABC):
     @abc.abstractmethod
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
         """Take the newest frame (b, c_in, *grid), give the next one (b, c_out, *grid)."""
+
+    def idle_parameters(self) -> list[str]:
+        """Names of learnable parameters that no gradient reaches by design."""
+        return []
 
     def check_frames(self, frames: Tensor) -> None:
         """Refuse anything but (b, t, c_in, *grid) of floating-point numbers, saying what came and what was expected."""
@@ -85,7 +94,12 @@ class MemoryOperator(NeuralOperator):
     Between the halves features are channel-first with frames last, (h, *grid, n): there memory is a matrix product.
     """
 
+    config: FramesConfig
     memory: TemporalMemory | None
+
+    @property
+    def frames_as_channels(self) -> int:
+        return self.config.frames_as_channels
 
     @abc.abstractmethod
     def before(self, frames: Float[Tensor, "n c *grid"], *, spacing: Spacing) -> tuple[Tensor, Any]:
@@ -96,8 +110,10 @@ class MemoryOperator(NeuralOperator):
         """The second half, frame by frame: from remembered features to predicted fields."""
 
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Predict the frame after each slot of (b, t, c_in, *grid), every slot at once."""
+        """Predict the frame after each slot of (b, t, c_in, *grid), all at once (one slot if frames are channels)."""
         self.check_frames(frames)
+        if self.frames_as_channels:
+            frames = self._last(frames, self.frames_as_channels).flatten(1, 2)[:, None]  # b 1 (k c) *grid
         trajectories, slots = frames.shape[:2]
         features, passed = self.before(frames.flatten(0, 1), spacing=spacing)
         if self.memory is not None:
@@ -107,6 +123,9 @@ class MemoryOperator(NeuralOperator):
     def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
         """Compute the features that memory needs of all given frames but the newest."""
         self.check_frames(first_frames)
+        if self.frames_as_channels:
+            earlier = self._last(first_frames, self.frames_as_channels)[:, :-1]
+            return OperatorState(earlier.transpose(0, 1), spacing)
         earlier = first_frames[:, :-1][:, -self._kept :] if self._kept else first_frames[:, :0]
         if earlier.shape[1] == 0:
             return OperatorState(first_frames.new_zeros(0), spacing)
@@ -116,6 +135,10 @@ class MemoryOperator(NeuralOperator):
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
         """Take the newest frame (b, c_in, *grid), give the next one: each frame's features are computed once."""
         self.check_frames(frame[:, None])
+        if self.frames_as_channels:
+            stacked = torch.cat([state.buffer, frame[None]])
+            prediction = self.forward(stacked.transpose(0, 1), spacing=state.spacing)[:, 0]
+            return prediction, OperatorState(stacked[1:], state.spacing)
         features, passed = self.before(frame, spacing=state.spacing)
         buffer = state.buffer
         if self.memory is not None:
@@ -123,6 +146,15 @@ class MemoryOperator(NeuralOperator):
             features = self.memory.newest(buffer)
             buffer = buffer[-self._kept :] if self._kept else buffer[:0]
         return self.after(features, passed, spacing=state.spacing), OperatorState(buffer, state.spacing)
+
+    @staticmethod
+    def _last(frames: Tensor, count: int) -> Tensor:
+        if frames.shape[1] < count:
+            raise ValueError(
+                f"`frames` has {frames.shape[1]} time slots, shape {tuple(frames.shape)}, but this model takes its "
+                f"last {count} frames as channels. Give it at least {count}."
+            )
+        return frames[:, -count:]
 
     @property
     def _kept(self) -> int:

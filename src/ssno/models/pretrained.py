@@ -69,8 +69,9 @@ def load_weights(model: nn.Module, path: Path) -> None:
         raise FileNotFoundError(f"{path} is missing. The model folder is not whole; save it again.") from None
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a readable safetensors file ({error}). It may be damaged.") from None
-    if tensors:
-        model.to(next(iter(tensors.values())).dtype)
+    precision = next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), None)
+    if precision is not None:
+        model.to(precision)
     expected = model.state_dict()
     problems = [f"lacks {name}" for name in expected if name not in tensors]
     problems += [f"has unknown {name}" for name in tensors if name not in expected]

@@ -15,18 +15,18 @@ from typing import Any, ClassVar, get_args
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import ModeOptions, require_one_of
 from ssno.layers.pointwise import Head, Pointwise, with_coordinates
 from ssno.layers.scan import AxisSweep, Residual
-from ssno.models.config import OperatorConfig, require_positive
+from ssno.models.config import require_positive
+from ssno.models.history import MemoryConfig, require_state_size
 from ssno.models.operator import MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.ssm.kernel import Boundary
 
 
 @dataclass(frozen=True, kw_only=True)
-class SSNOConfig(OperatorConfig):
+class SSNOConfig(MemoryConfig):
     """A State Space Neural Operator. The defaults are the paper's model: 203,713 parameters in 1D, 369,665 in 2D."""
 
     name: ClassVar[str] = "ssno"
@@ -37,16 +37,10 @@ class SSNOConfig(OperatorConfig):
     """Number of spatial blocks."""
     d_state: int = 64
     """States per channel of the spatial scans; even."""
-    memory_window: int = 4
-    """How many frames memory sees, the newest included; 0 for no memory."""
-    memory_d_state: int = 64
-    """States per channel of the temporal memory; even."""
     memory_position: int | None = None
     """Memory comes after this many blocks; None for the middle."""
     head_channels: int = 256
     """Hidden width of the projection head."""
-    coordinates: bool = True
-    """Append grid coordinates to the input; without them a periodic model commutes with translations."""
     residual: Residual = "sum"
     """Where residuals go: around the sum of both directions, in each path, or none."""
     boundary: Boundary = "zero"
@@ -62,15 +56,7 @@ class SSNOConfig(OperatorConfig):
             require_positive(name, getattr(self, name))
         require_one_of("residual", self.residual, get_args(Residual))
         require_one_of("boundary", self.boundary, get_args(Boundary))
-        for name in ("d_state", "memory_d_state"):
-            states = getattr(self, name)
-            if states < 2 or states % 2:
-                raise ValueError(
-                    f"`{name}` counts states in conjugate pairs and must be even and positive, got {states}. "
-                    f"Use {max(2, states + states % 2)}."
-                )
-        if self.memory_window < 0:
-            raise ValueError(f"`memory_window` must be 0 (no memory) or more, got {self.memory_window}.")
+        require_state_size("d_state", self.d_state)
         if self.memory_position is not None and not 0 <= self.memory_position <= self.n_layers:
             raise ValueError(
                 f"`memory_position` must lie between 0 and n_layers = {self.n_layers}, got {self.memory_position}."
@@ -105,15 +91,10 @@ class SSNO(MemoryOperator, Pretrained):
         super().__init__()
         config = replace(config or SSNOConfig(), **fields)
         self.config = config
-        fields_in = config.in_channels + (config.n_dims if config.coordinates else 0)
         position = config.n_layers // 2 if config.memory_position is None else config.memory_position
-        self.lift = Pointwise(fields_in, config.hidden_channels)
+        self.lift = Pointwise(config.lifted_channels(), config.hidden_channels)
         self.blocks_before = self._blocks(position)
-        self.memory = (
-            TemporalMemory(config.hidden_channels, window=config.memory_window, d_state=config.memory_d_state)
-            if config.memory_window
-            else None
-        )
+        self.memory = config.memory(config.hidden_channels)
         self.blocks_after = self._blocks(config.n_layers - position)
         self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 

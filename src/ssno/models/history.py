@@ -1,0 +1,71 @@
+"""How a model sees the past: descriptions that all models with a choice share.
+
+    memory            a causal S4D block over the last K frames      memory_window=K
+    Markovian         the newest frame only                          memory_window=0
+    frames as channels the last K frames stacked into one input      frames_as_channels=K, memory_window=0
+
+The calling convention of the three is the same (`ssno.models.operator`).
+"""
+
+from dataclasses import dataclass
+
+from ssno.layers.memory import TemporalMemory
+from ssno.models.config import OperatorConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class FramesConfig(OperatorConfig):
+    """A model that may take several frames as channels of one input."""
+
+    frames_as_channels: int = 0
+    """Stack this many frames, oldest first, into one input and predict one frame; 0 maps frame by frame."""
+    coordinates: bool = True
+    """Append grid coordinates to the input; without them a periodic model commutes with translations."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.frames_as_channels < 0:
+            raise ValueError(
+                "`frames_as_channels` must be 0 (frame by frame) or the number of frames to stack, "
+                f"got {self.frames_as_channels}."
+            )
+
+    def lifted_channels(self) -> int:
+        """Channels that enter the first layer: fields of all stacked frames, and coordinates."""
+        return self.in_channels * max(1, self.frames_as_channels) + (self.n_dims if self.coordinates else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryConfig(FramesConfig):
+    """A model with memory between its spatial layers, or without."""
+
+    memory_window: int = 4
+    """How many frames memory sees, the newest included; 0 for no memory."""
+    memory_d_state: int = 64
+    """States per channel of the temporal memory; even."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_state_size("memory_d_state", self.memory_d_state)
+        if self.memory_window < 0:
+            raise ValueError(f"`memory_window` must be 0 (no memory) or more, got {self.memory_window}.")
+        if self.memory_window and self.frames_as_channels:
+            raise ValueError(
+                f"`frames_as_channels={self.frames_as_channels}` leaves one slot, so there is nothing to remember over "
+                f"`memory_window={self.memory_window}` of them. Set one of the two to 0."
+            )
+
+    def memory(self, channels: int) -> TemporalMemory | None:
+        """The memory of a model whose features have `channels` channels; None without memory."""
+        if not self.memory_window:
+            return None
+        return TemporalMemory(channels, window=self.memory_window, d_state=self.memory_d_state)
+
+
+def require_state_size(name: str, states: int) -> None:
+    """Refuse a number of states that is not a positive number of conjugate pairs."""
+    if states < 2 or states % 2:
+        raise ValueError(
+            f"`{name}` counts states in conjugate pairs and must be even and positive, got {states}. "
+            f"Use {max(2, states + states % 2)}."
+        )
