@@ -1,0 +1,180 @@
+"""`ssno data generate NAME`: make a dataset. Every option of a problem is a flag of its name.
+
+    ssno data generate ks --viscosity 0.075 --preset paper --dry-run
+
+The flags of each dataset are derived from the fields of its problem; a flag that is not given takes the preset's
+value.
+"""
+
+import dataclasses
+import json as json_format
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_type_hints
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from ssno.cli.progress import progress
+from ssno.data.forecast import Forecast
+from ssno.data.generate import Outcome
+from ssno.data.generate import generate as generate_dataset
+from ssno.data.plan import Plan
+from ssno.data.produce import GenerationFailed
+from ssno.data.recipes import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
+
+INTERRUPTED = 130
+
+
+Count = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: by the preset)")]
+Best = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: what suits the machine)")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What may be asked of every dataset."""
+
+    preset: Preset = "paper"
+    """How large: `tiny` takes seconds, `small` minutes, `paper` is the published size."""
+    train: Count = None
+    """Training trajectories."""
+    valid: Count = None
+    """Validation trajectories."""
+    test: Count = None
+    """Test trajectories."""
+    seed: int = 0
+    """Another seed gives other trajectories."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: ./data/NAME-PRESET)")] = (
+        None
+    )
+    """Folder to write. An interrupted generation in it is continued."""
+    workers: Best = None
+    """Single-threaded processes, one per core."""
+    batch: Best = None
+    """Trajectories solved at once. Changes the speed, not the numbers."""
+    per_shard: Best = None
+    """Trajectories per file."""
+    shard: str = "1/1"
+    """i/n makes the i-th of n parts, for job arrays. Whoever finishes last writes the manifest."""
+    dry_run: bool = False
+    """Say what it would cost, and write nothing."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def request_type(name: str) -> type[Request]:
+    """`Request` plus one optional flag for every option of the dataset's problem."""
+    problem = DATASETS[name].problem
+    hints = get_type_hints(problem)
+    flags = []
+    for option in dataclasses.fields(problem):  # type: ignore[arg-type]
+        values = {preset: getattr(build_problem(name, preset), option.name) for preset in reversed(PRESETS)}
+        others = {preset: value for preset, value in values.items() if value != values["paper"]}
+        hint = "".join(
+            [f"(default: {values['paper']}", *(f"; {preset}: {value}" for preset, value in others.items()), ")"]
+        )
+        optional: Any = hints[option.name] | None
+        annotation: Any = Annotated[optional, tyro.conf.arg(help_behavior_hint=hint)]
+        flags.append((option.name, annotation, dataclasses.field(default=None)))
+    return dataclasses.make_dataclass(f"Request{problem.__name__}", flags, bases=(Request,), frozen=True, kw_only=True)
+
+
+REQUESTS: Mapping[str, type[Request]] = {name: request_type(name) for name in DATASETS}
+if TYPE_CHECKING:
+    AnyRequest = Request
+else:
+    AnyRequest = Union[  # noqa: UP007 (its members are computed)
+        tuple(
+            Annotated[REQUESTS[name], tyro.conf.subcommand(name, description=dataset.summary)]
+            for name, dataset in DATASETS.items()
+        )
+    ]
+
+
+def generate(request: Annotated[AnyRequest, tyro.conf.arg(name="")]) -> None:
+    """Generate a dataset, or continue one that was interrupted."""
+    name = next(name for name, kind in REQUESTS.items() if type(request) is kind)
+    plan, preset = plan_of(name, request), request.preset
+    folder = Path("data") / folder_name(plan.problem, preset) if request.out is None else request.out
+    notes = Console(stderr=True)
+
+    def announce(cost: Forecast) -> None:
+        if not request.dry_run:
+            notes.print(f"{folder}: {describe(cost)}", highlight=False, soft_wrap=True)
+
+    try:
+        with progress(folder.name, console=notes) as advance:
+            outcome = generate_dataset(
+                plan,
+                folder,
+                workers=request.workers,
+                batch=request.batch,
+                part=parse_part(request.shard),
+                dry_run=request.dry_run,
+                announce=announce,
+                report=advance,
+            )
+    except GenerationFailed as error:
+        raise SystemExit(f"ssno: {error}") from error
+    except KeyboardInterrupt:
+        notes.print("Interrupted. Finished files are kept: run the same command again to continue.")
+        raise SystemExit(INTERRUPTED) from None
+    if request.json:
+        print(json_format.dumps(as_json(outcome, dry_run=request.dry_run), indent=1))
+    else:
+        Console().print(as_table(outcome, dry_run=request.dry_run))
+
+
+def plan_of(name: str, request: Request) -> Plan:
+    """The plan that a parsed command line asks for."""
+    given = {option.name: getattr(request, option.name) for option in dataclasses.fields(DATASETS[name].problem)}  # type: ignore[arg-type]
+    counts = {split: getattr(request, split) for split in ("train", "valid", "test")}
+    return build_plan(
+        name,
+        request.preset,
+        counts={split: count for split, count in counts.items() if count is not None},  # type: ignore[misc]
+        seed=request.seed,
+        per_shard=request.per_shard,
+        **{option: value for option, value in given.items() if value is not None},
+    )
+
+
+def parse_part(text: str) -> tuple[int, int]:
+    """`"2/4"` as (2, 4)."""
+    if not (match := re.fullmatch(r"(\d+)/(\d+)", text)):
+        raise ValueError(f"`shard` must be i/n with 1 <= i <= n, as 2/4, got {text!r}.")
+    return int(match[1]), int(match[2])
+
+
+def describe(cost: Forecast) -> str:
+    """A forecast in a line."""
+    if not cost.shards:
+        return "nothing left to generate."
+    return (
+        f"{cost.trajectories} trajectories in {cost.shards} files, about {cost.seconds:.0f} s in {cost.workers} "
+        f"process(es), {cost.bytes / 1e6:.4g} MB on disk, {cost.memory / 1e9:.2g} GB of memory."
+    )
+
+
+def as_json(outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
+    """The result for programs."""
+    counted = {name: getattr(outcome, name) for name in ("made", "kept", "missing", "complete", "seconds")}
+    return {"folder": str(outcome.folder), "dry_run": dry_run, "forecast": asdict(outcome.forecast), **counted}
+
+
+def as_table(outcome: Outcome, *, dry_run: bool) -> Table:
+    """The result for people."""
+    table = Table(title=f"{outcome.folder}{' (dry run: nothing written)' if dry_run else ''}", show_header=False)
+    cost = outcome.forecast
+    rows = {"forecast": describe(cost)} if dry_run else {"time": f"{outcome.seconds:.1f} s"}
+    rows |= {"files made": str(outcome.made), "files kept": str(outcome.kept)}
+    if outcome.complete:
+        rows["state"] = f"complete; check it with `ssno data verify {outcome.folder}`"
+    else:
+        rows["state"] = f"{outcome.missing} files are missing; the same command without `--shard` makes them"
+    for row in rows.items():
+        table.add_row(*row)
+    return table
