@@ -16,7 +16,7 @@ Axes: b trajectory, c channel, *cells space; along the working dimension a face 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -26,8 +26,11 @@ from ssno.pde.problem import Axis
 
 Cells = Float[Tensor, "b c *cells"]
 Faces = Float[Tensor, "b c *faces"]
+Padded = Float[Tensor, "b c *padded"]
+Steps = Float[Tensor, "b c *steps"]
 
 
+@runtime_checkable
 class ConservationLaw(Protocol):
     """What flows: a numerical flux and its fastest signal."""
 
@@ -86,19 +89,19 @@ class FiniteVolume:
         return longest.mul_(self.cfl)
 
 
-def wrap(field: Cells, dim: int, *, width: int) -> Cells:
+def wrap(field: Cells, dim: int, *, width: int) -> Padded:
     """Add `width` periodic images at both ends of a dimension."""
     size = field.shape[dim]
     return torch.cat([field.narrow(dim, size - width, width), field, field.narrow(dim, 0, width)], dim=dim)
 
 
-def differences(field: Cells, dim: int) -> Cells:
+def differences(field: Float[Tensor, "b c *any"], dim: int) -> Steps:
     """Each value minus the one before it; one shorter along `dim`."""
     size = field.shape[dim] - 1
     return field.narrow(dim, 1, size) - field.narrow(dim, 0, size)
 
 
-def face_states(padded: Cells, steps: Cells, dim: int) -> tuple[Faces, Faces]:
+def face_states(padded: Padded, steps: Steps, dim: int) -> tuple[Faces, Faces]:
     """Values on the two sides of every face, from cells with two images at each end and their `differences`."""
     faces = padded.shape[dim] - 3
     half = half_slopes(steps.narrow(dim, 0, faces + 1), steps.narrow(dim, 1, faces + 1))
@@ -107,7 +110,7 @@ def face_states(padded: Cells, steps: Cells, dim: int) -> tuple[Faces, Faces]:
     return left, right
 
 
-def half_slopes(backward: Cells, forward: Cells) -> Cells:
+def half_slopes(backward: Steps, forward: Steps) -> Steps:
     """Half the monotonised-central slope: the difference between a cell's face value and its average.
 
     Both differences positive: min(backward, forward, (backward + forward) / 4); both negative: the mirror image;

@@ -8,7 +8,7 @@ Axes: n trajectory, t stored time, b lane, c channel, *cells space.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from ssno.pde.problem import Progress, SolverDiverged
 
 
+@runtime_checkable
 class Scheme(Protocol):
     """A semi-discrete system: its rate of change and the step it allows, per trajectory."""
 

@@ -69,29 +69,38 @@ def in_blocks(
     *,
     size: int,
     frames: int,
+    group: Callable[[Item], int] | None = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
     """Solve `items` in blocks of exactly `size` on one thread; see the top of this module.
 
+    Only items with the same `group(item)` share a block, for instance those that need the same time step.
     Progress counts stored frames of trajectories: the total is len(items) * frames.
     """
     if not items:
         raise ValueError("`parameters` is empty: there is no trajectory to solve.")
-    results = []
+    members: dict[int, list[int]] = {}
+    for index, item in enumerate(items):
+        members.setdefault(0 if group is None else group(item), []).append(index)
+    blocks = [members[g][i : i + size] for g in sorted(members) for i in range(0, len(members[g]), size)]
+    results: list[np.ndarray | None] = [None] * len(items)
+    finished = 0
     with one_thread():
-        for start in range(0, len(items), size):
-            wanted = list(items[start : start + size])
-            block = wanted + [wanted[-1]] * (size - len(wanted))
+        for block in blocks:
 
-            def frame_done(done: int, start: int = start, count: int = len(wanted)) -> None:
+            def frame_done(done: int, base: int = finished * frames, count: int = len(block)) -> None:
                 if progress is not None:
-                    progress(start * frames + count * done, len(items) * frames)
+                    progress(base + count * done, len(items) * frames)
 
+            filled = [items[i] for i in block] + [items[block[-1]]] * (size - len(block))
             try:
-                results.append(solve_block(block, frame_done)[: len(wanted)])
+                solved = solve_block(filled, frame_done)
             except SolverDiverged as error:
-                raise SolverDiverged(start + error.trajectory, error.step, error.time) from None
-    return np.concatenate(results)
+                raise SolverDiverged(block[error.trajectory], error.step, error.time) from None
+            for index, trajectory in zip(block, solved, strict=False):
+                results[index] = trajectory
+            finished += len(block)
+    return np.stack([one for one in results if one is not None])
 
 
 @contextmanager

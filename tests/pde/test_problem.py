@@ -1,0 +1,54 @@
+"""Grids and errors that every problem shares."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from ssno.pde.advection_diffusion import Heat
+from ssno.pde.burgers import Burgers
+from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problem import Axis, Problem, SolverDiverged
+
+
+def test_cell_centres_lie_half_a_spacing_inside() -> None:
+    axis = Axis("x", 2.0, 4, offset=0.25)
+    np.testing.assert_array_equal(axis.coordinates(), [0.25, 0.75, 1.25, 1.75])
+    assert axis.spacing == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"length": 0.0}, "`length` of axis 'x' must be a positive number, got 0.0"),
+        ({"length": float("inf")}, "`length` of axis 'x' must be a positive number, got inf"),
+        ({"points": 0}, "`points` of axis 'x' must be at least 1, got 0"),
+        ({"offset": float("nan")}, "`offset` of axis 'x' must be a finite number, got nan"),
+    ],
+)
+def test_impossible_axes_are_refused(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Axis(**{"name": "x", "length": 1.0, "points": 8, **change})
+
+
+def test_a_divergence_survives_the_way_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(SolverDiverged(3, 17, 0.085)))
+    assert (error.trajectory, error.step, error.time) == (3, 17, 0.085)
+    assert str(error).startswith("Trajectory 3 of the batch is no longer finite at solver step 17, time 0.085.")
+
+
+@pytest.mark.parametrize("problem", [KuramotoSivashinsky(), Burgers(), Burgers(solver="exact"), Heat()])
+def test_a_problem_is_a_value_that_describes_its_data(problem: Problem) -> None:
+    assert problem == pickle.loads(pickle.dumps(problem))
+    assert hash(problem) == hash(pickle.loads(pickle.dumps(problem)))
+    assert problem.times[0] == 0
+    assert np.allclose(np.diff(problem.times), problem.times[1])
+    assert all(isinstance(value, str | int | float) for value in problem.solver_options.values())
+
+
+@pytest.mark.parametrize("problem", [KuramotoSivashinsky(), Burgers(), Burgers(window="independent"), Heat()])
+def test_parameters_depend_on_the_generator_only(problem: Problem) -> None:
+    first, again, other = (problem.draw(np.random.Generator(np.random.Philox(seed))) for seed in (5, 5, 6))
+    assert all(np.array_equal(first[key], again[key]) for key in first)
+    assert any(not np.array_equal(first[key], other[key]) for key in first)
+    assert {value.dtype for value in first.values()} <= {np.dtype("float64"), np.dtype("int64")}
