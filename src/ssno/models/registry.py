@@ -1,9 +1,28 @@
 """Every model by name: what the command line offers and what files may name."""
 
 from ssno.models.config import OperatorConfig, unknown_name
+from ssno.models.factformer import FactformerConfig
+from ssno.models.ffno import FFNOConfig
+from ssno.models.fno import FNOConfig, FNORConfig
+from ssno.models.gkt import GKTConfig
 from ssno.models.ssno import SSNOConfig
+from ssno.models.trivial import LinearConfig, PersistenceConfig
+from ssno.models.unet import UNetConfig
 
-MODELS: dict[str, type[OperatorConfig]] = {config.name: config for config in (SSNOConfig,)}
+MODELS: dict[str, type[OperatorConfig]] = {
+    config.name: config
+    for config in (
+        SSNOConfig,
+        FFNOConfig,
+        FNOConfig,
+        FNORConfig,
+        UNetConfig,
+        GKTConfig,
+        FactformerConfig,
+        PersistenceConfig,
+        LinearConfig,
+    )
+}
 
 
 def model_config(name: str) -> type[OperatorConfig]:

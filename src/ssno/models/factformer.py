@@ -1,0 +1,141 @@
+"""Factformer: attention factorised over axes (`ssno.layers.factorised_attention`), with memory after half the layers.
+
+    lift -> layers -> memory -> layers -> latent step -> project
+
+    layer:        u <- u + position(x),  then  u <- u + attention(u)
+    latent step:  u <- L u + e,  then  u <- u + MLP(norm(u))        e a learned vector
+
+Position enters through frozen random Fourier features, sin and cos of 2 pi x G, in every layer, and through the
+rotation of queries and keys; so coordinates are not appended to the input unless asked for, and `coordinates=False` does
+not make the model commute with translations. As in the original, coordinates run over [0, 2 pi] with both ends, whatever
+the grid. `spacing` has no effect. The frozen matrices G count in the total number of parameters.
+
+Axes: n frame, c field, h channel. Inside, fields are (n, *grid, h).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.layers.factorised_attention import FactorisedAttention
+from ssno.layers.pointwise import with_coordinates
+from ssno.models.config import require_positive
+from ssno.models.history import MemoryConfig
+from ssno.models.operator import MemoryOperator, Spacing
+from ssno.models.pretrained import Pretrained
+
+HEAD_GROUPS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactformerConfig(MemoryConfig):
+    """Factformer: attention with one kernel per axis, linear in the number of points of the other axes."""
+
+    name: ClassVar[str] = "factformer"
+    origin: ClassVar[str] = "Li et al. 2023 (FactFormer); memory as in the SS-NO paper"
+
+    coordinates: bool = False
+    hidden_channels: int = 64
+    """Width of the network; a multiple of 8."""
+    n_layers: int = 4
+    """Number of attention layers, half before memory, half after."""
+    n_heads: int = 4
+    """Attention heads."""
+    head_channels: int = 128
+    """Channels of each attention head; even."""
+    frequency: float = 8.0
+    """Standard deviation of the frozen frequencies of the positional features."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("hidden_channels", "n_layers", "n_heads", "head_channels"):
+            require_positive(name, getattr(self, name))
+        if self.hidden_channels % HEAD_GROUPS:
+            raise ValueError(f"`hidden_channels` must be a multiple of {HEAD_GROUPS}, got {self.hidden_channels}.")
+        if self.head_channels % 2:
+            raise ValueError(f"`head_channels` are rotated in pairs and must be even, got {self.head_channels}.")
+
+    def build(self) -> "Factformer":
+        return Factformer(self)
+
+    @classmethod
+    def tiny(cls, **fields: Any) -> "FactformerConfig":
+        """Small enough for tests and first tries."""
+        small = cls(hidden_channels=16, n_layers=2, n_heads=2, head_channels=16, frequency=1.0, memory_d_state=8)
+        return replace(small, **fields)
+
+
+class Factformer(MemoryOperator, Pretrained):
+    """Factformer: `Factformer(config)`, or `Factformer(n_dims=2, n_heads=8)` with its fields."""
+
+    config_type = FactformerConfig
+    config: FactformerConfig
+
+    def __init__(self, config: FactformerConfig | None = None, **fields: Any):
+        super().__init__()
+        self.config = config = replace(config or FactformerConfig(), **fields)
+        width = config.hidden_channels
+        self.lift = nn.Linear(config.lifted_channels(), width)
+        self.layers_before = nn.ModuleList(AttentionLayer(config) for _ in range(config.n_layers // 2))
+        self.memory = config.memory(width)
+        self.layers_after = nn.ModuleList(AttentionLayer(config) for _ in range(config.n_layers - config.n_layers // 2))
+        self.to_latent = nn.Linear(width, width, bias=False)
+        self.latent_step = nn.Parameter(torch.randn(1, width) * 0.02)
+        self.propagate = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, width))
+        self.head = nn.Sequential(
+            nn.GroupNorm(HEAD_GROUPS, width),
+            nn.Conv1d(width, width, kernel_size=1, groups=HEAD_GROUPS, bias=False),
+            nn.GELU(),
+            nn.Conv1d(width, width // 2, kernel_size=1, bias=False),
+            nn.GELU(),
+            nn.Conv1d(width // 2, config.out_channels, kernel_size=1),
+        )
+
+    def before(self, frames: Float[Tensor, "n c *grid"], *, spacing: Spacing) -> tuple[Tensor, None]:
+        """Lift and attend."""
+        fields = with_coordinates(frames) if self.config.coordinates else frames
+        features = self._attend(self.layers_before, self.lift(fields.movedim(1, -1)))
+        return features.movedim((-1, 0), (0, -1)), None
+
+    def after(self, features: Tensor, passed: None, *, spacing: Spacing) -> Float[Tensor, "n c *grid"]:
+        """Attend, take the latent step, project."""
+        u = self._attend(self.layers_after, features.movedim((0, -1), (-1, 0)))
+        u = self.to_latent(u) + self.latent_step[0]
+        u = (u + self.propagate(u)).movedim(-1, 1)  # n h *grid
+        return self.head(u.flatten(2)).unflatten(2, u.shape[2:])
+
+    def _attend(self, layers: nn.ModuleList, u: Float[Tensor, "n *grid h"]) -> Float[Tensor, "n *grid h"]:
+        where = positions(u.shape[1:-1], like=u)
+        for layer in layers:
+            u = layer(u, where)
+        return u
+
+
+class AttentionLayer(nn.Module):
+    """Add a positional term, then factorised attention, each to the input."""
+
+    def __init__(self, config: FactformerConfig):
+        super().__init__()
+        width = config.hidden_channels
+        frequencies = torch.randn(config.n_dims, width // 2) * config.frequency
+        self.frequencies = nn.Parameter(frequencies, requires_grad=False)
+        self.position = nn.Linear(width, width)
+        self.attention = FactorisedAttention(
+            width, axes=config.n_dims, heads=config.n_heads, head_channels=config.head_channels
+        )
+
+    def forward(self, u: Float[Tensor, "n *grid h"], where: list[Float[Tensor, " i"]]) -> Float[Tensor, "n *grid h"]:
+        points = torch.stack(torch.meshgrid(*where, indexing="ij"), dim=-1)  # *grid axes
+        phase = 2 * math.pi * points @ self.frequencies
+        u = u + self.position(torch.cat([phase.sin(), phase.cos()], dim=-1))
+        return u + self.attention(u, where)
+
+
+def positions(grid: Sequence[int], *, like: Tensor) -> list[Tensor]:
+    """Coordinates along each axis, from 0 to 2 pi with both ends."""
+    return [torch.linspace(0, 2 * math.pi, points, dtype=like.dtype, device=like.device) for points in grid]

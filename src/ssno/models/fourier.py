@@ -1,0 +1,25 @@
+"""The description that all models with Fourier modes share: how many they keep, and fitting that to a grid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ssno.layers.spectral import most_modes
+from ssno.models.config import OperatorConfig, require_positive
+
+Fourier = TypeVar("Fourier", bound="FourierConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourierConfig(OperatorConfig):
+    """A model that keeps the lowest Fourier modes of its features. Grids need at least `2 n_modes` points per axis."""
+
+    n_modes: int = 32
+    """Wavenumbers kept along each axis."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("n_modes", self.n_modes)
+
+    def fitted(self: Fourier, grid: Sequence[int]) -> Fourier:
+        return replace(self, n_modes=min(self.n_modes, most_modes(grid)))
