@@ -59,7 +59,7 @@ def test_block_is_recurrence_then_gate(boundary, direction) -> None:
     torch.testing.assert_close(block(x), expected, atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("method", ["fft", "toeplitz"])
+@pytest.mark.parametrize("method", ["fft", "toeplitz", "chunked"])
 def test_methods_agree_inside_the_block(method) -> None:
     block = S4DBlock(4, d_state=6).double()
     x = torch.randn(3, 4, 17, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Temporal memory: a causal S4D block over the last K frames, at every grid point (the MemNO recipe).
+"""Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (the MemNO recipe).
 
 The window is the first K taps of the causal kernel with an empty past, so slot t sees frames t-K+1 ... t, and three
 ways to compute it agree: over a whole trajectory at once, over sliding windows, and streaming with the features of the
@@ -7,24 +7,38 @@ last K frames kept in a buffer. The output replaces the input: no outer residual
 Axes: b trajectory, t time slot, h channel, p grid point, k age of a frame (0 is now).
 """
 
+from typing import Literal, get_args
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.modes import ModeOptions
+from ssno.layers.gated import GatedBlock
+from ssno.layers.modes import require_one_of
+from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
 from ssno.ssm.convolution import toeplitz
 
+MemoryKernel = Literal["s4d", "s4"]
+
 
 class TemporalMemory(nn.Module):
-    """Mix each grid point's features over the last `window` frames."""
+    """Mix each grid point's features over the last `window` frames.
 
-    def __init__(self, channels: int, *, window: int, d_state: int = 64, options: ModeOptions | None = None):
+    `kernel` says which system remembers: diagonal ("s4d") or diagonal plus low rank ("s4").
+    """
+
+    def __init__(self, channels: int, *, window: int, d_state: int = 64, kernel: MemoryKernel = "s4d"):
         super().__init__()
         if window < 1:
             raise ValueError(f"`window` must be at least 1, got {window}. For a model without memory, leave it out.")
+        require_one_of("kernel", kernel, get_args(MemoryKernel))
         self.window = window
-        self.block = S4DBlock(channels, d_state=d_state, options=options)
+        self.block: GatedBlock = (
+            S4DBlock(channels, d_state=d_state)
+            if kernel == "s4d"
+            else S4Block(channels, d_state=d_state, length=window)
+        )
 
     def forward(self, features: Float[Tensor, "b t h *grid"]) -> Float[Tensor, "b t h *grid"]:
         """Every slot of a trajectory at once."""
@@ -34,17 +48,13 @@ class TemporalMemory(nn.Module):
     def columns(self, features: Float[Tensor, "h *points t"]) -> Float[Tensor, "h *points t"]:
         """The same with channel first and time last, the layout of `ssno.layers.scan` with frames folded (b, t)."""
         slots = features.shape[-1]
-        matrix = toeplitz(torch.nn.functional.pad(self.taps(min(slots, self.window)), (0, max(0, slots - self.window))))
+        taps = self.block.taps(min(slots, self.window))
+        matrix = toeplitz(torch.nn.functional.pad(taps, (0, slots - taps.shape[1])))
         lines = features.reshape(features.shape[0], -1, slots)
         return self.block.activate(lines @ matrix.transpose(1, 2)).view(features.shape)
 
     def newest(self, buffer: Float[Tensor, "k h *points"]) -> Float[Tensor, "h *points"]:
         """Only the newest slot, from a buffer of at most `window` feature maps, oldest first."""
-        weights = self.taps(buffer.shape[0]).flip(1)  # h k, oldest first
+        weights = self.block.taps(buffer.shape[0]).flip(1)  # h k, oldest first
         mixed = torch.einsum("hk,kh...->h...", weights, buffer)
         return self.block.activate(mixed)
-
-    def taps(self, count: int) -> Float[Tensor, "h k"]:
-        """The first `count` weights over age, the skip included."""
-        kernel = self.block.modes.kernel(count)
-        return torch.cat([kernel[:, :1] + self.block.skip[:, None], kernel[:, 1:]], dim=1)

@@ -8,8 +8,10 @@ The calling convention of the three is the same (`ssno.models.operator`).
 """
 
 from dataclasses import dataclass
+from typing import get_args
 
-from ssno.layers.memory import TemporalMemory
+from ssno.layers.memory import MemoryKernel, TemporalMemory
+from ssno.layers.modes import require_one_of
 from ssno.models.config import OperatorConfig
 
 
@@ -43,10 +45,13 @@ class MemoryConfig(FramesConfig):
     """How many frames memory sees, the newest included; 0 for no memory."""
     memory_d_state: int = 64
     """States per channel of the temporal memory; even."""
+    memory_kernel: MemoryKernel = "s4d"
+    """The system that remembers: diagonal (s4d) or diagonal plus low rank (s4)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_state_size("memory_d_state", self.memory_d_state)
+        require_one_of("memory_kernel", self.memory_kernel, get_args(MemoryKernel))
         if self.memory_window < 0:
             raise ValueError(f"`memory_window` must be 0 (no memory) or more, got {self.memory_window}.")
         if self.memory_window and self.frames_as_channels:
@@ -59,7 +64,9 @@ class MemoryConfig(FramesConfig):
         """The memory of a model whose features have `channels` channels; None without memory."""
         if not self.memory_window:
             return None
-        return TemporalMemory(channels, window=self.memory_window, d_state=self.memory_d_state)
+        return TemporalMemory(
+            channels, window=self.memory_window, d_state=self.memory_d_state, kernel=self.memory_kernel
+        )
 
 
 def require_state_size(name: str, states: int) -> None:
