@@ -6,9 +6,9 @@
     latent step:  u <- L u + e,  then  u <- u + MLP(norm(u))        e a learned vector
 
 Position enters through frozen random Fourier features, sin and cos of 2 pi x G, in every layer, and through the
-rotation of queries and keys; so coordinates are not appended to the input unless asked for, and `coordinates=False` does
-not make the model commute with translations. As in the original, coordinates run over [0, 2 pi] with both ends, whatever
-the grid. `spacing` has no effect. The frozen matrices G count in the total number of parameters.
+rotation of queries and keys; so coordinates are not appended to the input unless asked for, and `coordinates=False`
+does not make the model commute with translations. As in the original, coordinates run over [0, 2 pi] with both ends,
+whatever the grid. `spacing` has no effect. The frozen matrices G count in the total number of parameters.
 
 Axes: n frame, c field, h channel. Inside, fields are (n, *grid, h).
 """

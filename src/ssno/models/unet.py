@@ -82,8 +82,8 @@ class UNet(MemoryOperator, Pretrained):
         if any(points % 2**HALVINGS for points in grid):
             nearest = " x ".join(str(max(1, round(points / 2**HALVINGS)) * 2**HALVINGS) for points in grid)
             raise ValueError(
-                f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the U-Net halves it {HALVINGS} times: "
-                f"every axis must be divisible by {2**HALVINGS}. Resample to {nearest}, or use another model."
+                f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the U-Net halves it {HALVINGS} "
+                f"times: every axis must be divisible by {2**HALVINGS}. Resample to {nearest}, or use another model."
             )
         first = self.encoder[0](with_coordinates(frames) if self.config.coordinates else frames)
         return self.encoder[1](self.pool(first)).movedim(0, -1), first
