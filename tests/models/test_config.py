@@ -68,6 +68,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path) -> None:
         ("{", "is not valid JSON"),
         ("[]", "does not describe a model of ssno"),
         ('{"format": "ssno-model", "version": 99}', "has format version 99; this ssno reads version 1"),
+        ('{"format": "ssno-model", "version": 1}', "lacks the configuration of the model"),
     ],
 )
 def test_damaged_configurations_are_refused(folder, text, message) -> None:

@@ -1,1 +1,1 @@
-
+"""Errors and spectra as functions on tensors. Imports nothing of ours."""

@@ -44,7 +44,12 @@ class Pretrained(nn.Module):
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
-    """The parsed `config` of a model folder, its format checked."""
+    """The model's configuration in a model folder."""
+    return read_document(folder)["config"]
+
+
+def read_document(folder: str | Path) -> dict[str, Any]:
+    """The parsed config.json of a model folder, its format checked."""
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`.")
@@ -58,7 +63,9 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} has format version {content.get('version')!r}; this ssno reads version {VERSION}. Upgrade ssno."
         )
-    return content["config"]
+    if not isinstance(content.get("config"), dict):
+        raise ValueError(f"{path} lacks the configuration of the model. It may be damaged; save the model again.")
+    return content
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

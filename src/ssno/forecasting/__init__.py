@@ -1,0 +1,1 @@
+"""A model together with its units: forecasts in the fields the user knows, on disk in one folder."""

@@ -1,0 +1,125 @@
+"""A forecaster: a model, the units it works in, and the grid it was trained on.
+
+Models see normalised fields. A forecaster normalises what goes in, turns the model's answer into the next frame and
+brings it back to physical units. The answer is the next frame itself, or, with `increment`, the change since the last
+frame in units of its usual size:
+
+    next = last + scale * model(frames)          scale = standard deviation of one-step changes in training data
+
+Between `encode` and `decode` everything is in normalised units; `ssno.forecasting.rollout` does whole forecasts.
+
+Axes: b trajectory, t time slot, c state field, k context field, then the grid.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.data.normalise import AffineMap, Normalisers
+from ssno.data.windows import Alignment, Window, sliding_windows
+from ssno.forecasting.windowed import Windowed
+from ssno.models.operator import OperatorState
+
+
+class Forecaster(nn.Module):
+    """A trained (or to be trained) model with its normalisers.
+
+    Args:
+        model: any module with the calling convention of `ssno.models.operator.NeuralOperator`.
+        normalisers: of the state and the context fields, fitted on training data.
+        increment: the model predicts changes instead of frames.
+        window: how many frames it sees and from which it starts.
+        alignment: context of a slot is that of its own frame ("same") or of the one it predicts ("target").
+        spacing: grid spacing of the training data.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        normalisers: Normalisers,
+        increment: bool = False,
+        window: Window | None = None,
+        alignment: Alignment = "same",
+        spacing: Sequence[float] | None = None,
+    ):
+        super().__init__()
+        self.model = model
+        self.window = window or Window()
+        streams = hasattr(model, "start") and hasattr(model, "step")
+        # Not registered: the parameters belong to `model` and must not appear twice.
+        object.__setattr__(self, "streaming", model if streams else Windowed(model, size=self.window.size))
+        self.normalisers = normalisers
+        self.increment = increment
+        self.alignment: Alignment = alignment
+        self.spacing = tuple(spacing) if spacing is not None else None
+        anchor_spacing(model, self.spacing)
+        scale = torch.tensor(normalisers.state.encoded_increment, dtype=torch.get_default_dtype())
+        self.register_buffer("increment_scale", scale if increment else torch.zeros_like(scale), persistent=False)
+
+    increment_scale: Tensor
+    streaming: Any
+
+    @property
+    def frames_as_channels(self) -> int:
+        """K if the model takes its last K frames as channels, 0 if it maps slot by slot."""
+        return getattr(self.model, "frames_as_channels", 0)
+
+    def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
+        """The normalisation of these trajectories; it may look at given frames only."""
+        return self.normalisers.state.bind(given if self.normalisers.state.method == "per_sample_minmax" else None)
+
+    def encode_context(self, context: Float[Tensor, "b t k *grid"]) -> Float[Tensor, "b t k *grid"]:
+        """Known fields in normalised units."""
+        return self.normalisers.context.encode(context) if context.shape[2] else context
+
+    def forward(
+        self, state: Float[Tensor, "b t c *grid"], context: Float[Tensor, "b t k *grid"]
+    ) -> Float[Tensor, "b s c *grid"]:
+        """The next frame of every slot, in normalised units (teacher forcing).
+
+        Models that take K frames as channels answer for slots K - 1 and later only.
+        """
+        taken = self.frames_as_channels
+        inputs = torch.cat([state, context], dim=2)
+        if not taken:
+            return self._next(state, self.model(inputs))
+        windows = sliding_windows(inputs, taken)  # b w K c *grid
+        answer = self.model(windows.flatten(0, 1))[:, -1].unflatten(0, windows.shape[:2])
+        return self._next(state[:, taken - 1 :], answer)
+
+    def start(
+        self,
+        state: Float[Tensor, "b t c *grid"],
+        context: Float[Tensor, "b t k *grid"],
+        *,
+        spacing: Sequence[float] | None = None,
+    ) -> OperatorState:
+        """Begin streaming from given frames, normalised; the newest is for the first `step` to take."""
+        inputs = torch.cat([state, context], dim=2)
+        other_grid = spacing is not None and self.spacing is not None and tuple(spacing) != self.spacing
+        return self.streaming.start(inputs, spacing=spacing if other_grid else None)
+
+    def step(
+        self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: OperatorState
+    ) -> tuple[Float[Tensor, "b c *grid"], OperatorState]:
+        """One step in normalised units: the newest frame in, the next one out."""
+        answer, state = self.streaming.step(torch.cat([frame, context], dim=1), state)
+        return self._next(frame[:, None], answer[:, None])[:, 0], state
+
+    def _next(self, last: Tensor, answer: Tensor) -> Tensor:
+        if not self.increment:
+            return answer
+        scale = self.increment_scale.view(-1, *(1,) * (answer.ndim - 3))
+        return last + scale * answer
+
+
+def anchor_spacing(model: nn.Module, spacing: tuple[float, ...] | None) -> None:
+    """Make the training grid the model's reference, so that other grids can be told apart by their spacing."""
+    config = getattr(model, "config", None)
+    if spacing is not None and getattr(config, "reference_spacing", spacing) is None:
+        model.config = replace(config, reference_spacing=spacing)  # type: ignore[assignment, type-var]

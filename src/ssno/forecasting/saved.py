@@ -1,0 +1,81 @@
+"""Forecasters on disk: a model folder (`ssno.models.pretrained`) whose config.json also holds units and window.
+
+    {"format": "ssno-model", "version": 1, "config": {...}, "forecaster": {...}, "run": {...}, "provenance": {...}}
+
+The weights may be read alone, `SSNO.from_pretrained(folder)`, or with their units, `load_forecaster(folder)`.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from ssno.data.normalise import Normaliser, Normalisers
+from ssno.data.wholefile import write_whole
+from ssno.data.windows import Window
+from ssno.forecasting.forecaster import Forecaster
+from ssno.models.config import OperatorConfig, description_from_json
+from ssno.models.pretrained import FORMAT, VERSION, load_weights, read_document
+from ssno.models.registry import model_config
+
+
+def describe(forecaster: Forecaster) -> dict[str, Any]:
+    """Everything about a forecaster but its weights, as JSON values."""
+    config = getattr(forecaster.model, "config", None)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "config": config.to_json()
+        if isinstance(config, OperatorConfig)
+        else {"model": type(forecaster.model).__name__},
+        "forecaster": {
+            "state": forecaster.normalisers.state.to_json(),
+            "context": forecaster.normalisers.context.to_json(),
+            "increment": forecaster.increment,
+            "window": dataclasses.asdict(forecaster.window),
+            "alignment": forecaster.alignment,
+            "spacing": forecaster.spacing,
+        },
+    }
+
+
+def save_description(folder: Path, forecaster: Forecaster, **more: Any) -> None:
+    """Write config.json; `more` adds whole sections, such as the run and where it ran."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "config.json", json.dumps({**describe(forecaster), **more}, indent=2).encode())
+
+
+def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """Write model.safetensors."""
+    content = safetensors.torch.save({name: value.detach().contiguous() for name, value in weights.items()})
+    write_whole(folder / "model.safetensors", content)
+
+
+def load_forecaster(folder: str | Path) -> Forecaster:
+    """Read a forecaster that a training run left behind."""
+    document = read_document(folder)
+    units = document.get("forecaster")
+    if not isinstance(units, dict):
+        raise ValueError(
+            f"{folder} holds a bare model without units, so it cannot forecast. Load it with `from_pretrained`, or "
+            "give the folder of a training run."
+        )
+    values = document["config"]
+    model = model_config(str(values.get("model"))).from_json(values).build()
+    load_weights(model, Path(folder) / "model.safetensors")
+    spacing = units.get("spacing")
+    try:
+        forecaster = Forecaster(
+            model,
+            normalisers=Normalisers(Normaliser.from_json(units["state"]), Normaliser.from_json(units["context"])),
+            increment=bool(units["increment"]),
+            window=description_from_json(Window, units["window"], where="forecaster.window."),
+            alignment=units["alignment"],
+            spacing=None if spacing is None else tuple(float(step) for step in spacing),
+        )
+    except KeyError as error:
+        raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
+    return forecaster.eval()

@@ -1,0 +1,165 @@
+"""`train`: from a model and trajectories to a forecaster."""
+
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ssno.data.normalise import fit
+from ssno.data.provenance import provenance
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Alignment, Window
+from ssno.forecasting.forecaster import Forecaster
+from ssno.training.loop import Loop
+from ssno.training.options import Recipe, TrainOptions
+from ssno.training.options import recipe as named_recipe
+from ssno.training.processes import place as join
+from ssno.training.reporter import Reporter, Silent, reporter_for
+
+HELD_OUT = 10  # without validation data, every tenth trajectory is held out
+
+
+def train(
+    model: nn.Module,
+    data: Trajectories,
+    *,
+    valid: Trajectories | None = None,
+    recipe: Recipe = "fast",
+    options: TrainOptions | None = None,
+    folder: str | Path | None = None,
+    window: Window | None = None,
+    alignment: Alignment = "same",
+    resume: bool = False,
+    overwrite: bool = False,
+    stop_after: int | None = None,
+    reporter: Reporter | None = None,
+    sections: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Forecaster:
+    """Train a model to forecast trajectories and return it with its units.
+
+    Args:
+        model: an `SSNO`, a baseline, or any module that maps (batch, time, channel, *grid) slot by slot.
+        data: training trajectories; `Trajectories.from_array` makes them of your own array.
+        valid: trajectories that pick the best weights; by default the last tenth of `data` is held out.
+        recipe: "fast" (ours) or "paper"; `changes` override single options: `epochs=50, noise=0`.
+        options: all options at once, instead of a recipe.
+        folder: where checkpoints, weights and log go; None writes nothing.
+        window: protocol and number of given frames; by default the first K frames, K being the model's memory.
+        resume: go on from the last checkpoint in `folder`.
+        overwrite: delete what an earlier run left in `folder`.
+    """
+    options = (
+        replace(options, **changes)
+        if options
+        else named_recipe(recipe, n_dims=len(data.axes), dataset=data.name, **changes)
+    )
+    if valid is None:
+        data, valid = hold_out(data)
+    check_fit(model, data)
+    check_fit(model, valid)
+    window = window or Window(size=seen_frames(model))
+    window.plan(len(data.times))
+    window.plan(len(valid.times))
+    path = Path(folder) if folder is not None else None
+    with join() as place:
+        if place.leads:
+            prepare_folder(path, resume=resume, overwrite=overwrite)
+        forecaster = Forecaster(
+            model,
+            normalisers=fit(data, options.normalisation),
+            increment=options.increment,
+            window=window,
+            alignment=alignment,
+            spacing=data.spacing,
+        )
+        described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
+        loop = Loop(
+            forecaster,
+            data,
+            valid,
+            options,
+            place=place,
+            reporter=(reporter or reporter_for()) if place.leads else Silent(),
+            folder=path,
+            stop_after=stop_after,
+            sections={"run": sections or described, "provenance": provenance()},
+        )
+        return loop.run(resume=resume)
+
+
+def hold_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
+    """Training and validation trajectories: the last tenth, at least one, validates."""
+    if len(data) < 2:
+        raise ValueError(f"`data` has {len(data)} trajectories, too few to hold one out. Give `valid`.")
+    held = max(1, len(data) // HELD_OUT)
+    return data.select(indices=range(len(data) - held)), data.select(indices=range(len(data) - held, len(data)))
+
+
+def seen_frames(model: nn.Module) -> int:
+    """How many frames a model looks at: its memory, or the frames it takes as channels."""
+    taken = getattr(model, "frames_as_channels", 0)
+    return taken or int(getattr(getattr(model, "config", None), "memory_window", 1))
+
+
+def check_fit(model: nn.Module, data: Trajectories) -> None:
+    """Refuse data that the model cannot take, before anything is computed or written."""
+    config = getattr(model, "config", None)
+    if config is None:
+        return
+    found = {
+        "n_dims": (len(data.axes), f"the grid of {data.name!r} has the axes {', '.join(a.name for a in data.axes)}"),
+        "in_channels": (
+            len(data.fields) + len(data.context_fields),
+            f"{data.name!r} has the fields {', '.join((*data.fields, *data.context_fields))}",
+        ),
+        "out_channels": (len(data.fields), f"{data.name!r} predicts {', '.join(data.fields)}"),
+    }
+    for name, (expected, reason) in found.items():
+        value = getattr(config, name, expected)
+        if value != expected:
+            raise ValueError(f"The model has {name} = {value}, but {reason}. Build it with `{name}={expected}`.")
+    check_grid = getattr(model, "check_grid", None)
+    if callable(check_grid):
+        check_grid(tuple(axis.points for axis in data.axes))
+
+
+def prepare_folder(folder: Path | None, *, resume: bool, overwrite: bool) -> None:
+    """Make sure that a run may write to `folder`, and that nothing is lost by it."""
+    if resume and overwrite:
+        raise ValueError("`resume` and `overwrite` exclude each other: go on with the old run, or delete it.")
+    if folder is None:
+        if resume:
+            raise ValueError("`resume` needs the `folder` of the run to go on with.")
+        return
+    if resume:
+        if not (folder / "last").is_dir():
+            raise FileNotFoundError(f"There is nothing to resume in {folder}: it has no `last` checkpoint.")
+        return
+    if folder.exists() and any(folder.iterdir()):
+        if not overwrite:
+            raise FileExistsError(
+                f"{folder} is not empty. Go on with that run (--resume), delete it (--overwrite), or choose "
+                "another name."
+            )
+        if not (folder / "config.json").is_file():
+            raise FileExistsError(f"{folder} is not a run of ssno, so it is not overwritten. Choose another name.")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / ".writable"
+    probe.write_bytes(b"")  # a read-only folder should say so now, not after the first epoch
+    probe.unlink()
+
+
+def describe_data(data: Trajectories) -> dict[str, Any]:
+    """What a run's config says about its data."""
+    return {
+        "name": data.name,
+        "shape": list(data.shape),
+        "fields": list(data.fields),
+        "context_fields": list(data.context_fields),
+        "spacing": list(data.spacing),
+        "times": [float(data.times[0]), float(data.times[-1])],
+    }

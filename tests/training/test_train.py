@@ -1,0 +1,362 @@
+"""Whole runs in one process: learning, stopping, resuming exactly, refusing."""
+
+import json
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
+from ssno.forecasting.rollout import rollout
+from ssno.forecasting.saved import load_forecaster
+from ssno.forecasting.scores import score
+from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.training.checkpoint import load_checkpoint
+from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
+from ssno.training.options import TrainOptions, recipe
+from ssno.training.record import Record, read_record
+from ssno.training.reporter import Live, Plain, Silent
+from ssno.training.train import train
+
+
+def tiny(**fields) -> SSNO:
+    torch.manual_seed(0)
+    return SSNO(SSNOConfig.tiny(**fields))
+
+
+def final_tensors(folder) -> dict[str, torch.Tensor]:
+    return load_checkpoint(folder / "last")[0]
+
+
+def assert_same_run(first, second) -> None:
+    left, right = final_tensors(first), final_tensors(second)
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    assert [{**line, "seconds": 0} for line in read_record(first / "metrics.jsonl")] == [
+        {**line, "seconds": 0} for line in read_record(second / "metrics.jsonl")
+    ]
+
+
+VARIANTS = {
+    "teacher forcing": {},
+    "unrolled": {"teacher_forcing": False},
+    "average, cosine, no increment": {"ema": 0.9, "schedule": "cosine", "increment": False, "clip": 0.0},
+    "workers": {"workers": 2},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_stopped_and_resumed_run_is_bitwise_the_uninterrupted_one(tmp_path, waves, valid_waves, variant) -> None:
+    settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8, "noise": 0.01, "reporter": Silent()}
+    settings |= VARIANTS[variant]
+    train(tiny(), waves, folder=tmp_path / "whole", **settings)
+    # In the middle, at the end of an epoch, after resuming twice; starting workers takes seconds, so there only once.
+    for stop in (2, 3, 7) if variant != "workers" else (2,):
+        with pytest.raises(TrainingInterrupted, match=f"Stopped after step {stop} of 9; saved in .*--resume"):
+            train(tiny(), waves, folder=tmp_path / "cut", stop_after=stop, resume=stop > 2, **settings)
+    train(tiny(), waves, folder=tmp_path / "cut", resume=True, **settings)
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_workers_do_not_change_the_run(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "epochs": 2, "batch_size": 8, "noise": 0.01, "reporter": Silent()}
+    train(tiny(), waves, folder=tmp_path / "none", workers=0, **settings)
+    train(tiny(), waves, folder=tmp_path / "two", workers=2, **settings)
+    assert_same_run(tmp_path / "none", tmp_path / "two")
+
+
+def test_training_leaves_the_users_random_state_alone(waves) -> None:
+    model = tiny()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(model, waves, epochs=1, reporter=Silent())
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_dropout_follows_the_seed(tmp_path, waves, valid_waves) -> None:
+    class Dropping(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.map = nn.Linear(1, 1)
+
+        def forward(self, frames):
+            return self.map(nn.functional.dropout(frames.movedim(2, -1), 0.5, self.training)).movedim(-1, 2)
+
+    settings = {"valid": valid_waves, "epochs": 2, "batch_size": 8, "reporter": Silent()}
+    train(Dropping(), waves, folder=tmp_path / "whole", **settings)
+    with pytest.raises(TrainingInterrupted):
+        train(Dropping(), waves, folder=tmp_path / "cut", stop_after=2, **settings)
+    torch.rand(17)
+    train(Dropping(), waves, folder=tmp_path / "cut", resume=True, **settings)
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_training_learns_and_the_saved_forecaster_is_the_returned_one(tmp_path, waves, valid_waves) -> None:
+    before = score(
+        train(tiny(), waves, valid=valid_waves, epochs=1, learning_rate=1e-9, reporter=Silent()), valid_waves
+    )
+    settings = {"epochs": 24, "batch_size": 4, "learning_rate": 2e-2, "evaluate_every": 6, "reporter": Silent()}
+    forecaster = train(tiny(), waves, valid=valid_waves, folder=tmp_path, **settings)
+    after = score(forecaster, valid_waves)
+    assert after.means["rel_l2_onestep"] < 0.4 * before.means["rel_l2_onestep"]
+    frames = valid_waves.read(range(4)).state
+    assert torch.equal(rollout(load_forecaster(tmp_path), frames[:, :4], 4), rollout(forecaster, frames[:, :4], 4))
+    assert isinstance(SSNO.from_pretrained(tmp_path), SSNO)
+    lines = read_record(tmp_path / "metrics.jsonl")
+    assert [line["epoch"] for line in lines if "rel_l2" in line] == [5, 11, 17, 23]
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["run"]["train"]["epochs"] == 24
+    assert {"torch", "commit", "processor"} <= config["provenance"].keys()
+
+
+def test_context_is_used_and_only_the_state_predicted(waves_with_context) -> None:
+    data = waves_with_context
+    for alignment in ("same", "target"):
+        forecaster = train(tiny(in_channels=2), data, epochs=1, alignment=alignment, reporter=Silent())
+        frames = data.read(range(2))
+        forecast = rollout(forecaster, frames.state[:, :4], 4, context=frames.context)
+        assert forecast.shape == (2, 4, 1, 16)
+        changed = rollout(forecaster, frames.state[:, :4], 4, context=frames.context + 1)
+        assert (forecast - changed).abs().max() > 1e-6
+
+
+def test_any_module_with_our_calling_convention_trains(tmp_path, waves, valid_waves) -> None:
+    class OwnModel(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.filter = nn.Conv1d(1, 1, 3, padding=1, padding_mode="circular")
+
+        def forward(self, frames):
+            return self.filter(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
+
+    settings = {"epochs": 30, "batch_size": 4, "noise": 0.0, "learning_rate": 3e-2, "reporter": Silent()}
+    forecaster = train(OwnModel(), waves, valid=valid_waves, folder=tmp_path, window=Window(size=1), **settings)
+    assert score(forecaster, valid_waves).means["rel_l2_onestep"] < 0.2
+
+
+def test_early_stopping_ends_a_run_that_no_longer_improves(tmp_path, waves, valid_waves) -> None:
+    settings = {"epochs": 30, "learning_rate": 1e-12, "patience": 2, "reporter": Silent()}
+    train(tiny(), waves, valid=valid_waves, folder=tmp_path, **settings)
+    progress = load_checkpoint(tmp_path / "last")[1]
+    assert progress.finished
+    assert progress.epoch < 30
+
+
+def test_checkpoints_are_kept_every_so_often(tmp_path, waves, valid_waves) -> None:
+    train(tiny(), waves, valid=valid_waves, folder=tmp_path, epochs=4, keep_every=2, reporter=Silent())
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"last", "best", "epoch-0002", "epoch-0004"}
+
+
+def test_the_best_weights_win_over_the_last(tmp_path, waves, valid_waves) -> None:
+    settings = {"epochs": 6, "learning_rate": 0.3, "schedule": "constant", "noise": 0.0, "reporter": Silent()}
+    forecaster = train(tiny(), waves, valid=valid_waves, folder=tmp_path, **settings)
+    lines = [line for line in read_record(tmp_path / "metrics.jsonl") if line["kind"] == "epoch"]
+    assert score(forecaster, valid_waves).means["rel_l2"] == min(line["rel_l2"] for line in lines)
+
+
+def test_a_signal_saves_within_one_batch(tmp_path, waves, valid_waves) -> None:
+    class SignalAtThree(Silent):
+        def step(self, *, step, epoch, loss, rate):
+            if step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8}
+    with pytest.raises(TrainingInterrupted, match="Stopped after step 4"):
+        train(tiny(), waves, folder=tmp_path / "cut", reporter=SignalAtThree(), **settings)
+    train(tiny(), waves, folder=tmp_path / "cut", resume=True, reporter=Silent(), **settings)
+    train(tiny(), waves, folder=tmp_path / "whole", reporter=Silent(), **settings)
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_second_signal_interrupts_at_once(waves) -> None:
+    class Impatient(Silent):
+        def step(self, *, step, epoch, loss, rate):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tiny(), waves, epochs=1, reporter=Impatient())
+
+
+def test_divergence_names_step_and_samples_and_keeps_the_checkpoint(tmp_path, waves, valid_waves) -> None:
+    class Exploding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+            self.calls = 0
+
+        def forward(self, frames):
+            self.calls += self.training
+            return frames * self.scale * (math.nan if self.calls == 5 else 1)
+
+    with pytest.raises(TrainingDiverged, match=r"step 5 \(epoch 2\): loss nan.*trajectories \[.*last good checkpoint"):
+        train(
+            Exploding(),
+            waves,
+            valid=valid_waves,
+            folder=tmp_path,
+            epochs=3,
+            batch_size=8,
+            save_seconds=0.0,
+            reporter=Silent(),
+        )
+    tensors, progress = load_checkpoint(tmp_path / "last")
+    assert progress.step == 4
+    assert all(value.isfinite().all() for value in tensors.values())
+
+
+def test_an_existing_folder_is_never_overwritten_silently(tmp_path, waves) -> None:
+    train(tiny(), waves, folder=tmp_path / "run", epochs=1, reporter=Silent())
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    with pytest.raises(FileExistsError, match=r"is not empty. Go on with that run \(--resume\), delete it"):
+        train(tiny(), waves, folder=tmp_path / "run", epochs=1, reporter=Silent())
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    train(tiny(), waves, folder=tmp_path / "run", epochs=1, overwrite=True, reporter=Silent())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(FileExistsError, match="is not a run of ssno, so it is not overwritten"):
+        train(tiny(), waves, folder=tmp_path / "mine", epochs=1, overwrite=True, reporter=Silent())
+
+
+def test_resuming_needs_something_to_resume(tmp_path, waves) -> None:
+    with pytest.raises(FileNotFoundError, match="There is nothing to resume in"):
+        train(tiny(), waves, folder=tmp_path, resume=True, reporter=Silent())
+    with pytest.raises(ValueError, match="`resume` needs the `folder`"):
+        train(tiny(), waves, resume=True, reporter=Silent())
+    with pytest.raises(ValueError, match="exclude each other"):
+        train(tiny(), waves, folder=tmp_path, resume=True, overwrite=True, reporter=Silent())
+
+
+def test_a_finished_run_resumes_to_itself(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "folder": tmp_path, "epochs": 1, "reporter": Silent()}
+    first = train(tiny(), waves, **settings)
+    again = train(tiny(), waves, resume=True, **settings)
+    frames = valid_waves.read([0]).state[:, :4]
+    assert torch.equal(rollout(first, frames, 3), rollout(again, frames, 3))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"n_dims": 2}, "n_dims = 2, but the grid of 'waves' has the axes x. Build it with `n_dims=1`"),
+        ({"in_channels": 3}, "in_channels = 3, but 'waves' has the fields u. Build it with `in_channels=1`"),
+        ({"out_channels": 2}, "out_channels = 2, but 'waves' predicts u"),
+    ],
+)
+def test_models_that_do_not_fit_the_data_are_refused(tmp_path, waves, fields, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(tiny(**fields), waves, folder=tmp_path / "run", reporter=Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_trajectories_that_are_too_short_are_refused(tmp_path, waves) -> None:
+    with pytest.raises(ValueError, match="needs trajectories of at least 5 frames, these have 3"):
+        train(tiny(), waves.select(time_index=range(3)), folder=tmp_path / "run", reporter=Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_trajectory_cannot_be_held_out(waves) -> None:
+    with pytest.raises(ValueError, match="has 1 trajectories, too few to hold one out. Give `valid`"):
+        train(tiny(), waves.select(indices=[0]), reporter=Silent())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
+        ({"noise": -1.0}, "`noise` must not be negative, got -1.0"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0"),
+        ({"ema": 1.0}, r"`ema` must lie in \[0, 1\), got 1.0"),
+        ({"warmup": 1.5}, r"`warmup` is a fraction .* got 1.5"),
+        ({"schedule": "linear"}, "`schedule` must be one of 'cosine', 'one-cycle', 'constant', got 'linear'"),
+        ({"normalisation": "max"}, "`normalisation` must be one of .* got 'max'"),
+        ({"monitor": "loss"}, "`monitor` must be one of .* got 'loss'"),
+    ],
+)
+@pytest.mark.usefixtures("as_users_call_it")
+def test_wrong_options_are_refused(change, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainOptions(**change)
+
+
+def test_recipes_are_what_the_contracts_say() -> None:
+    paper = recipe("paper", n_dims=1, dataset="ks")
+    assert (paper.epochs, paper.batch_size, paper.learning_rate, paper.weight_decay) == (500, 32, 1e-3, 1e-4)
+    assert (paper.schedule, paper.normalisation, paper.noise, paper.increment) == ("cosine", "minmax", 1e-3, False)
+    assert recipe("paper", n_dims=2).batch_size == 8
+    assert recipe("paper", dataset="burgers").noise == 5e-3
+    assert recipe("fast", epochs=3).epochs == 3
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_unknown_recipes_are_refused() -> None:
+    with pytest.raises(ValueError, match="`recipe` must be 'fast' or 'paper', got 'slow'"):
+        recipe("slow")
+
+
+def test_a_log_cut_short_by_a_kill_is_read_up_to_there(tmp_path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    record = Record(path)
+    record.write("step", step=1, loss=0.5)
+    record.write("step", step=2, loss=0.4)
+    path.write_text(path.read_text() + '{"kind": "st')
+    assert [line["step"] for line in read_record(path)] == [1, 2]
+    Record(path, step=1)
+    assert [line["step"] for line in read_record(path)] == [1]
+
+
+def test_plain_and_live_reports_show_the_numbers(waves, capsys) -> None:
+    train(tiny(), waves, epochs=2, batch_size=8, reporter=Plain(seconds=0.0))
+    plain = capsys.readouterr().err
+    assert "epoch 2 of 2" in plain
+    assert "left 00:00:0" in plain
+    assert "GiB" in plain
+    from rich.console import Console
+
+    console = Console(force_terminal=True, width=120, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    train(tiny(), waves, epochs=2, batch_size=8, reporter=Live(console))
+    live = console.export_text()
+    console.file.close()
+    assert "epoch 2 of 2" in live
+    assert "rel_l2" in live
+
+
+def test_one_step_error_counts_predicted_frames_only() -> None:
+    array = np.zeros((2, 6, 1, 4), np.float32)
+    array[:, :] = np.arange(1, 7)[None, :, None, None]
+    data = Trajectories.from_array(array)
+    forecaster = train(
+        Persistence(),
+        data,
+        valid=data,
+        epochs=1,
+        normalisation="none",
+        increment=False,
+        noise=0.0,
+        learning_rate=1e-12,
+        window=Window(size=3),
+        reporter=Silent(),
+    )
+    errors = score(forecaster, data).means
+    truth = np.array([4.0, 5.0, 6.0])
+    assert errors["rel_l2_onestep"] == pytest.approx(np.sqrt(3) / np.linalg.norm(truth), rel=1e-6)
+    assert errors["rel_l2"] == pytest.approx(np.linalg.norm(truth - 3) / np.linalg.norm(truth), rel=1e-6)
+
+
+class Persistence(nn.Module):
+    """Persistence with one parameter for the optimiser to hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def forward(self, frames):
+        return frames + 0 * self.unused
