@@ -55,7 +55,7 @@ class Request:
     """Single-threaded processes, one per core."""
     batch: Best = None
     """Trajectories solved at once. Changes the speed, not the numbers."""
-    per_shard: Best = None
+    per_shard: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: by size)")] = None
     """Trajectories per file."""
     shard: str = "1/1"
     """i/n makes the i-th of n parts, for job arrays. Whoever finishes last writes the manifest."""

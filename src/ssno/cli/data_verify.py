@@ -37,7 +37,8 @@ def as_table(verdict: Verdict) -> Table:
     """What was looked at, and what is wrong with it."""
     counts = ", ".join(f"{count} {split}" for split, count in verdict.trajectories.items())
     looked_at = f"{verdict.shards} shards, {counts}, {verdict.bytes / 1e6:.4g} MB"
-    table = Table("file", "finding", title=f"{verdict.folder}: {'fine' if verdict.fine else 'NOT as written'}")
+    state = "fine" if verdict.fine else "NOT as written"
+    table = Table("file", "finding", title=f"{verdict.folder.name}: {state}", min_width=60)
     for finding in verdict.findings:
         table.add_row(finding.file, finding.what)
     table.caption = looked_at

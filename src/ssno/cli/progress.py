@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-Advance = Callable[[float, float], None]
+Advance = Callable[[float | int, float | int], None]
 
 
 @contextmanager
@@ -31,7 +31,7 @@ class _Lines:
         self.start = self.last = time.monotonic()
         self.finished = False
 
-    def __call__(self, done: float, total: float) -> None:
+    def __call__(self, done: float | int, total: float | int) -> None:
         now = time.monotonic()
         if self.finished or (done < total and now - self.last < self.seconds) or done <= 0:
             return

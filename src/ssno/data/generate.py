@@ -8,6 +8,7 @@ folder at the same time, each on its own part (`part=(1, 4)`); whoever finds the
 manifest. The result is the same to the last bit in all these cases.
 """
 
+import errno
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -33,6 +34,7 @@ from ssno.data.wholefile import write_whole
 from ssno.data.workers import run
 
 RECIPE = f"{PROGRESS}/recipe.json"
+NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,9 @@ def open_folder(plan: Plan, folder: Path) -> None:
         write_whole(folder / RECIPE, seal(plan.recipe()))  # first of all: a folder with a recipe can be continued
         for shard in plan.shards():
             (folder / shard.path).parent.mkdir(exist_ok=True)
-    except (PermissionError, NotADirectoryError) as error:
+    except OSError as error:
+        if error.errno not in NOT_WRITABLE:
+            raise
         raise PermissionError(f"Cannot write to {folder} ({error.strerror}). Choose another `out`.") from error
     refuse_other_plans(plan, folder)  # another job may have left its recipe at the same moment
 

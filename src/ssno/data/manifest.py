@@ -173,7 +173,7 @@ def finished_shards(folder: Path, shards: Sequence[Shard]) -> dict[str, Entry]:
     """
     notes: dict[str, Entry] = {}
     for shard in shards:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             notes[shard.path] = Entry(**unseal(note_path(folder, shard)))
     manifest = (folder / MANIFEST).is_file()
     known = {entry.path: entry for entry in entries_of(read_manifest(folder))} if manifest else {}

@@ -36,7 +36,8 @@ def source_commit(file: Path) -> str:
     """
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(file.parent), *arguments]
+        # No locks: looking at a repository must not get in the way of those who work in it.
+        command = ["git", "--no-optional-locks", "-C", str(file.parent), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:

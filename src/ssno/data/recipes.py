@@ -122,6 +122,9 @@ def folder_name(problem: Problem, preset: str) -> str:
 def generate_command(name: str, preset: Preset = "paper", *, out: Path | None = None, **options: Any) -> str:
     """The command that makes a dataset, for messages that say it is missing."""
     build_problem(name, preset, **options)
-    flags = [f"--{option.replace('_', '-')} {shlex.quote(str(value))}" for option, value in options.items()]
-    place = [] if out is None else [f"--out {shlex.quote(str(out))}"]
-    return " ".join(["ssno data generate", name, *flags, f"--preset {preset}", *place])
+    given = {**options, "preset": preset, **({} if out is None else {"out": out})}
+    flags = []
+    for option, value in given.items():
+        values = value if isinstance(value, tuple) else (value,)
+        flags += [f"--{option.replace('_', '-')}", *(str(one) for one in values)]
+    return shlex.join(["ssno", "data", "generate", name, *flags])

@@ -19,6 +19,7 @@ in memory, trajectory by trajectory, with no time stamps and a fixed format vers
 content only. Writing it to disk is `ssno.data.wholefile`. Axes: t frame, c field, k context field.
 """
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -86,7 +87,8 @@ class ShardEncoder:
         self.layout, self.count = layout, count
         self.parameters: list[Parameters] = []
         self.context_frames: int | None = None
-        self.file = h5py.File("shard", "w", driver="core", backing_store=False, libver=("v110", "v110"))
+        name = secrets.token_hex(8)  # HDF5 knows open files by name, even those in memory; it is stored nowhere
+        self.file = h5py.File(name, "w", driver="core", backing_store=False, libver=("v110", "v110"))
         self._describe()
 
     def append(

@@ -18,6 +18,7 @@ from ssno.data.manifest import MANIFEST, PROGRESS, Entry, entries_of, read_manif
 from ssno.data.seeds import SPLITS
 from ssno.pde.problem import Axis
 
+LARGEST_RATIO = 1032  # of what gzip can make out of its input
 DESCRIBED = ("dataset", "fields", "context_fields", "axes", "times", "counts")
 
 
@@ -81,13 +82,15 @@ def check_recipe(recipe: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fi
     """The recipe describes the data, and the shards are all of it: no trajectory twice, none left out."""
     if absent := [key for key in DESCRIBED if key not in recipe]:
         yield Finding(MANIFEST, f"the recipe does not say: {', '.join(absent)}")
+    counts = recipe.get("counts")
+    counts = counts if isinstance(counts, dict) else {}
     for split in SPLITS:
         expected = 0
         for entry in (entry for entry in entries if entry.split == split):
             if entry.first != expected:
                 yield Finding(MANIFEST, f"{entry.path} starts at trajectory {entry.first}, expected {expected}")
             expected = entry.first + entry.count
-        if expected != recipe.get("counts", {}).get(split, 0):
+        if expected != counts.get(split, 0):
             yield Finding(MANIFEST, f"`{split}` has {expected} trajectories, the recipe says otherwise")
 
 
@@ -147,15 +150,20 @@ def check_content(file: h5py.File, entry: Entry, recipe: Mapping[str, Any]) -> I
     grid = tuple(axis.points for axis in axes)
     for name in names:
         frames = (len(recipe["times"]),) if file["t0_fields"][name].attrs["time_varying"] else ()
-        yield from check_values(file["t0_fields"][name], (entry.count, *frames, *grid), (np.float32,))
+        yield from check_values(file["t0_fields"][name], (entry.count, *frames, *grid), (np.float32,), entry.size)
     for scalar in file["scalars"].values():
-        yield from check_values(scalar, (entry.count, *scalar.shape[1:]), (np.float64, np.int64))
+        yield from check_values(scalar, (entry.count, *scalar.shape[1:]), (np.float64, np.int64), entry.size)
 
 
-def check_values(dataset: h5py.Dataset, shape: tuple[int, ...], dtypes: tuple[type, ...]) -> Iterator[str]:
+def check_values(
+    dataset: h5py.Dataset, shape: tuple[int, ...], dtypes: tuple[type, ...], file_size: int
+) -> Iterator[str]:
     """Shape, type and, trajectory by trajectory, that all values are finite."""
     if dataset.shape != shape or dataset.dtype not in dtypes:
         yield f"`{dataset.name}` is {dataset.dtype} {dataset.shape}, expected {dtypes[0].__name__} {shape}"
+        return
+    if dataset.nbytes > LARGEST_RATIO * file_size:
+        yield f"`{dataset.name}` declares {dataset.nbytes} bytes, more than a file of {file_size} bytes can hold"
         return
     for index in range(len(dataset)):
         if not np.isfinite(dataset[index]).all():

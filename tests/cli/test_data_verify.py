@@ -1,0 +1,35 @@
+"""`ssno data verify`: a table or JSON, and an exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tyro
+
+from ssno.cli.data_verify import verify
+from ssno.data.generate import generate
+from ssno.data.plan import Plan
+from ssno.pde.advection_diffusion import Heat
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    generate(Plan(Heat(points=16, frames=3), {"train": 3, "test": 1}), tmp_path / "heat", workers=1)
+    return tmp_path / "heat"
+
+
+def test_a_fine_dataset_ends_with_code_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tyro.cli(verify, args=[str(folder)])
+    assert "heat: fine" in " ".join(capsys.readouterr().out.split())
+    tyro.cli(verify, args=[str(folder), "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert (result["fine"], result["shards"], result["trajectories"]["train"]) == (True, 2, 3)
+
+
+def test_a_damaged_dataset_is_reported_and_ends_with_code_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "test/shard-000.h5").unlink()
+    for flags in ([], ["--json"]):
+        with pytest.raises(SystemExit) as leaving:
+            tyro.cli(verify, args=[str(folder), *flags])
+        assert leaving.value.code == 1
+        assert "test/shard-000.h5" in capsys.readouterr().out

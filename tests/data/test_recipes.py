@@ -1,0 +1,66 @@
+"""Named datasets and presets."""
+
+from pathlib import Path
+
+import pytest
+
+from ssno.data.plan import count_trajectories
+from ssno.data.recipes import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
+from ssno.pde.burgers import Burgers
+from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_dataset_has_every_preset_and_tiny_is_tiny(name: str) -> None:
+    sizes = [count_trajectories(build_plan(name, preset).shards()) for preset in PRESETS]
+    assert sizes == sorted(sizes)
+    assert dict(build_plan(name, "tiny").counts) == {"train": 8, "valid": 2, "test": 2}
+    assert build_problem(name).name == name
+
+
+def test_the_paper_sizes_are_the_published_ones() -> None:
+    ks = build_plan("ks", viscosity=0.1)
+    assert ks.problem == KuramotoSivashinsky(viscosity=0.1)
+    assert (ks.problem.axes[0].points, len(ks.problem.times)) == (512, 26)
+    assert dict(ks.counts) == {"train": 2048, "valid": 256, "test": 256}
+    burgers = build_plan("burgers")
+    assert (burgers.problem.axes[0].points, len(burgers.problem.times)) == (1024, 141)
+    assert dict(burgers.counts) == {"train": 2048, "valid": 0, "test": 1000}
+    assert burgers.same_as == {"valid": "test"}
+
+
+def test_counts_and_options_override_the_preset() -> None:
+    plan = build_plan("burgers", "tiny", counts={"train": 3, "valid": 1}, seed=5, per_shard=2, frames=11)
+    assert dict(plan.counts) == {"train": 3, "valid": 1, "test": 2}
+    assert isinstance(plan.problem, Burgers)
+    assert (plan.problem.frames, plan.problem.cells, plan.seed, plan.per_shard) == (11, 256, 5, 2)
+
+
+def test_a_split_of_its_own_replaces_the_shared_one() -> None:
+    assert build_plan("burgers", counts={"valid": 10}).same_as == {}
+    assert build_plan("burgers", counts={"test": 0}).same_as == {}
+
+
+def test_folders_tell_viscosities_and_presets_apart() -> None:
+    assert folder_name(build_problem("ks", viscosity=0.075), "paper") == "ks-0.075-paper"
+    assert folder_name(build_problem("ks", viscosity=0.1), "tiny") == "ks-0.1-tiny"
+    assert folder_name(build_problem("burgers"), "small") == "burgers-small"
+
+
+def test_the_command_that_makes_a_dataset_can_be_printed() -> None:
+    assert generate_command("ks", "tiny", viscosity=0.1) == "ssno data generate ks --viscosity 0.1 --preset tiny"
+    command = generate_command("advection-diffusion", "small", out=Path("my data/flow"), velocity=(1.0, 0.5))
+    expected = "ssno data generate advection-diffusion --velocity 1.0 0.5 --preset small --out 'my data/flow'"
+    assert command == expected
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_unknown_names_are_refused_with_the_nearest_right_one() -> None:
+    with pytest.raises(ValueError, match=r"There is no dataset 'burger'\. Did you mean 'burgers'\? Known: ks, burgers"):
+        build_problem("burger")
+    with pytest.raises(ValueError, match=r"no preset 'papr'\. Did you mean 'paper'\?"):
+        build_problem("ks", "papr")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"no option of ks 'viscossity'\. Did you mean 'viscosity'\?"):
+        build_plan("ks", viscossity=0.1)
+    with pytest.raises(ValueError, match=r"no dataset 'zzz'\. Known: ks"):
+        build_plan("zzz")
