@@ -6,6 +6,9 @@ from ssno.models.ffno import FFNOConfig
 from ssno.models.fno import FNOConfig, FNORConfig
 from ssno.models.gkt import GKTConfig
 from ssno.models.ssno import SSNOConfig
+from ssno.models.ssno_ff import SSNOFFConfig
+from ssno.models.ssno_uni import SSNOUniConfig
+from ssno.models.ssno_vm import SSNOVMConfig
 from ssno.models.trivial import LinearConfig, PersistenceConfig
 from ssno.models.unet import UNetConfig
 
@@ -13,6 +16,9 @@ MODELS: dict[str, type[OperatorConfig]] = {
     config.name: config
     for config in (
         SSNOConfig,
+        SSNOUniConfig,
+        SSNOVMConfig,
+        SSNOFFConfig,
         FFNOConfig,
         FNOConfig,
         FNORConfig,

@@ -1,0 +1,123 @@
+"""SS-NO's variants: published counts, streaming, files, gradients, and what tells them apart."""
+
+import json
+
+import pytest
+import torch
+
+from ssno.models.count import count_parameters
+from ssno.models.registry import MODELS, model_config
+from ssno.models.scanning import ScanOperator
+from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.ssno_ff import SSNOFF, SSNOFFConfig
+from ssno.models.ssno_uni import SSNOUni, SSNOUniConfig
+from ssno.models.ssno_vm import SSNOVM, SSNOVMConfig
+
+VARIANTS = {"ssno-uni": SSNOUni, "ssno-vm": SSNOVM, "ssno-ff": SSNOFF}
+
+
+def tiny(name: str, **fields) -> ScanOperator:
+    return VARIANTS[name](MODELS[name].tiny(**fields))
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [
+        (SSNOUniConfig(), 203_713),
+        (SSNOUniConfig(n_dims=2), 369_665),
+        (SSNOVMConfig(n_dims=2), 402_945),
+        (SSNOFFConfig(n_dims=2), 503_297),
+        (SSNOFFConfig(n_dims=2, idle_forecast=False), 436_481),
+    ],
+)
+def test_parameters_are_the_published_ones(model, parameters) -> None:
+    assert count_parameters(model.build()) == parameters
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 3])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_streaming_equals_the_whole_trajectory(name, n_dims) -> None:
+    model = tiny(name, n_dims=n_dims, in_channels=2, memory_window=3)
+    frames = torch.randn(2, 5, 2, *(4, 5, 3)[:n_dims])
+    whole = model(frames)
+    state = model.start(frames[:, :2])
+    for slot in range(1, 5):
+        prediction, state = model.step(frames[:, slot], state)
+        torch.testing.assert_close(prediction, whole[:, slot], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("memory_kernel", ["s4d", "s4"])
+@pytest.mark.parametrize("name", ["ssno", *VARIANTS])
+def test_saving_and_loading_keeps_every_bit(name, memory_kernel, tmp_path) -> None:
+    config = model_config(name).tiny(n_dims=2, memory_kernel=memory_kernel)
+    model = config.build()
+    model.save_pretrained(tmp_path)
+    loaded = type(model).from_pretrained(tmp_path)
+    assert loaded.config == config
+    assert json.loads((tmp_path / "config.json").read_text())["config"]["memory_kernel"] == memory_kernel
+    frames = torch.randn(1, 5, 1, 6, 5)
+    torch.testing.assert_close(loaded(frames), model(frames), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["ssno", *VARIANTS])
+def test_gradients_reach_every_parameter_that_is_not_idle(name) -> None:
+    model = model_config(name).tiny(n_dims=2, memory_kernel="s4").build()
+    model(torch.randn(2, 4, 1, 6, 5)).square().sum().backward()
+    unreached = [label for label, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    assert unreached == model.idle_parameters()
+    assert bool(unreached) == (name == "ssno-ff")
+
+
+def test_idle_layers_change_no_output() -> None:
+    model = tiny("ssno-ff", n_dims=2)
+    lean = tiny("ssno-ff", n_dims=2, idle_forecast=False)
+    idle = set(model.idle_parameters())
+    lean.load_state_dict({name: value for name, value in model.state_dict().items() if name not in idle})
+    frames = torch.randn(1, 3, 1, 6, 5)
+    torch.testing.assert_close(lean(frames), model(frames), atol=0, rtol=0)
+    assert lean.idle_parameters() == []
+
+
+def test_only_the_one_way_variant_cannot_see_what_lies_ahead() -> None:
+    for name in ("ssno", *VARIANTS):
+        model = model_config(name).tiny().build().double()
+        frames = torch.randn(1, 1, 1, 12, dtype=torch.float64)
+        changed = frames.clone()
+        changed[..., 8:] += 1
+        behind = (model(changed) - model(frames))[..., :8].abs().max()
+        assert behind < 1e-12 if name == "ssno-uni" else behind > 1e-5
+
+
+@pytest.mark.parametrize("name", ["ssno", *VARIANTS])
+def test_periodic_variants_commute_with_translation_along_every_axis_they_scan_separately(name) -> None:
+    model = model_config(name).tiny(n_dims=2, boundary="wrapped", coordinates=False).build().double()
+    frames = torch.randn(1, 2, 1, 6, 5, dtype=torch.float64)
+    moved, expected = model(frames.roll(2, dims=-2)), model(frames).roll(2, dims=-2)
+    flattened = name == "ssno-vm"  # one long line is periodic as a whole, not along each axis
+    assert (moved - expected).abs().max() > 1e-6 if flattened else (moved - expected).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_ten_steps_lower_the_loss(name) -> None:
+    model = tiny(name, memory_kernel="s4")
+    position = 2 * torch.pi * torch.arange(8) / 8
+    trajectories = torch.sin(position - (torch.rand(4, 1) + 0.3 * torch.arange(6))[..., None])[:, :, None]
+    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
+    losses = []
+    for _ in range(10):
+        loss = (model(trajectories[:, :-1]) - trajectories[:, 1:]).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_s4_memory_has_its_low_rank_part_more() -> None:
+    assert count_parameters(SSNO(memory_kernel="s4")) - count_parameters(SSNO()) == 64 * 32 * 2
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_unknown_memory_kernels_are_refused() -> None:
+    with pytest.raises(ValueError, match="`memory_kernel` must be one of 's4d', 's4', got 'gru'"):
+        SSNOConfig(memory_kernel="gru")
