@@ -6,7 +6,7 @@ import pytest
 from ssno.data.arrays import MemoryArray
 from ssno.data.blocks import Block, Part
 from ssno.data.errors import DataError
-from ssno.data.patterns import parse_pattern
+from ssno.data.patterns import Pattern, parse_pattern
 
 
 def test_short_and_long_words_mean_the_same() -> None:
@@ -41,7 +41,8 @@ def test_patterns_that_say_nothing_clear_are_refused(text, message) -> None:
 
 
 def block(pattern: str, *shape: int, **options) -> Block:
-    return Block(MemoryArray(np.arange(float(np.prod(shape))).reshape(shape), "it"), parse_pattern(pattern), **options)
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    return Block(MemoryArray(values, "it"), Pattern(tuple(pattern.split())), ("x",), **options)
 
 
 def test_packed_numbers_are_unpacked_and_missing_ones_become_nan() -> None:
@@ -59,17 +60,18 @@ def test_blocks_that_do_not_fit_are_refused() -> None:
     state = block("batch time x", 2, 3, 4)
     with pytest.raises(DataError, match=r"it has channels 0 to 1, asked for \(2,\)"):
         block("time x channel", 2, 3, 2, channels=(2,))
-    with pytest.raises(DataError, match=r"it has the grid \(5,\), but it has \(4,\)"):
+    with pytest.raises(DataError, match="it has 5 points along x, but it has 4"):
         Part((state,), (block("batch x", 2, 5),))
-    with pytest.raises(DataError, match="it has 3 trajectories, it has 2"):
+    with pytest.raises(DataError, match="it has 3 trajectories, but it has 2"):
         Part((state,), (block("batch x", 3, 4),))
-    with pytest.raises(DataError, match="it has 2 frames, it has 3"):
+    with pytest.raises(DataError, match="it has 2 frames, but it has 3"):
         Part((state,), (block("time x", 2, 4),))
 
 
 def test_fields_without_time_or_batch_are_repeated() -> None:
-    part = Part((block("batch time x", 2, 3, 4),), (block("batch x", 2, 4), block("x", 4)))
+    part = Part((block("batch time x", 2, 3, 4),), (block("batch x", 2, 4), block("x", 4), block("batch", 2)))
     state, context = part.read(slice(1, 2), slice(0, 3, 2), (2,))
-    assert (state.shape, context.shape) == ((1, 2, 1, 2), (1, 2, 2, 2))
+    assert (state.shape, context.shape) == ((1, 2, 1, 2), (1, 2, 3, 2))
+    np.testing.assert_array_equal(context[0, :, 2], 1)
     np.testing.assert_array_equal(context[0, :, 0], [[4, 6], [4, 6]])
     np.testing.assert_array_equal(context[0, :, 1], [[0, 2], [0, 2]])

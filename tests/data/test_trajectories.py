@@ -29,7 +29,8 @@ def stored(folder: Path, *arrays: np.ndarray) -> Trajectories:
         path = folder / f"{i}.h5"
         with h5py.File(path, "w") as file:
             file["u"] = array
-        block = Block(H5Array(Stamp.of(path), "u", array.shape, array.dtype.str), parse_pattern("batch time x"))
+        stored_array = H5Array(Stamp.of(path), "u", array.shape, array.dtype.str)
+        block = Block(stored_array, parse_pattern("batch time x"), ("x",))
         parts.append(Part((block,)))
     frames, points = arrays[0].shape[1:]
     parameters = {"n": np.arange(sum(len(array) for array in arrays))}

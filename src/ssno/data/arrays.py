@@ -8,8 +8,11 @@ A description remembers the size and time stamp of its file and refuses to read 
 """
 
 import os
+import zipfile
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -21,6 +24,7 @@ from ssno.data.errors import DataError
 
 Selection = tuple[slice, ...]
 MAX_OPEN_FILES = 64
+MAX_UNZIPPED = 4 * 2**30
 
 
 @runtime_checkable
@@ -103,6 +107,27 @@ class H5Array:
 
 
 @dataclass(frozen=True)
+class LayerArray:
+    """One layer of another array: position `index` along `axis`, which keeps length one."""
+
+    array: LazyArray
+    axis: int
+    index: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(1 if i == self.axis else n for i, n in enumerate(self.array.shape))
+
+    @property
+    def label(self) -> str:
+        return self.array.label
+
+    def read(self, selection: Selection) -> np.ndarray:
+        at = slice(self.index, self.index + 1)
+        return self.array.read((*selection[: self.axis], at, *selection[self.axis + 1 :]))
+
+
+@dataclass(frozen=True)
 class MappedArray:
     """Plain numbers at a known place in a file: NPY, members of an uncompressed NPZ, NetCDF-3 variables."""
 
@@ -124,6 +149,43 @@ class MappedArray:
         raw = np.memmap(self.stamp.path, mode="r", dtype=np.uint8, offset=self.offset)
         whole = np.ndarray(self.shape, self.dtype, buffer=raw, strides=strides)
         return np.array(whole[selection])
+
+
+@dataclass(frozen=True)
+class ZippedArray:
+    """A compressed member of an NPZ file. It has no parts that could be read alone, so it is kept once read."""
+
+    stamp: Stamp
+    key: str
+    shape: tuple[int, ...]
+    dtype: str
+    member: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.key!r} in {self.stamp.path}"
+
+    def read(self, selection: Selection) -> np.ndarray:
+        self.stamp.check()
+        size = prod(self.shape) * np.dtype(self.dtype).itemsize
+        if size > MAX_UNZIPPED:
+            raise DataError(
+                f"{self.label} takes {size / 2**30:.3g} GiB, and a compressed NPZ file can only be read whole (limit "
+                f"{MAX_UNZIPPED / 2**30:g} GiB). Store it uncompressed (numpy.savez) or as HDF5."
+            )
+        return _unzipped(self)[selection]
+
+
+@lru_cache(maxsize=2)
+def _unzipped(array: ZippedArray) -> np.ndarray:
+    try:
+        with zipfile.ZipFile(array.stamp.path) as archive, archive.open(array.member) as file:
+            values = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"Cannot read {array.label}: {error}") from error
+    if values.shape != array.shape or values.dtype.str != array.dtype:
+        raise DataError(f"{array.label} is {values.dtype} {values.shape}, expected {array.dtype} {array.shape}.")
+    return values
 
 
 _open: OrderedDict[Stamp, h5py.File] = OrderedDict()

@@ -20,10 +20,14 @@ from ssno.data.patterns import Pattern
 
 @dataclass(frozen=True)
 class Block:
-    """Channels of one stored array: values `scale * stored + shift`, NaN where `stored == missing`."""
+    """Channels of one stored array: values `scale * stored + shift`, NaN where `stored == missing`.
+
+    `space` are the axes of the grid. An array that does not have all of them is constant along the others.
+    """
 
     array: LazyArray
     pattern: Pattern
+    space: tuple[str, ...]
     channels: tuple[int, ...] = (0,)
     scale: float = 1.0
     shift: float = 0.0
@@ -39,16 +43,11 @@ class Block:
         """Length of the axis with this name, 1 if there is none."""
         return self.pattern.size(word, self.array.shape)
 
-    @property
-    def grid(self) -> tuple[int, ...]:
-        """Points along each space axis, in the order of our layout."""
-        return tuple(self.size(word) for word in self.pattern.space)
-
     def read(self, rows: slice, frames: slice, steps: tuple[int, ...]) -> Float[np.ndarray, "n t c *grid"]:
         """Some trajectories and frames at every `steps[i]`-th point; a missing axis gets length one."""
         first, last = min(self.channels), max(self.channels)
         wanted = {"batch": rows, "time": frames, "channel": slice(first, last + 1), "1": slice(None)}
-        wanted |= {word: slice(None, None, step) for word, step in zip(self.pattern.space, steps, strict=True)}
+        wanted |= {word: slice(None, None, step) for word, step in zip(self.space, steps, strict=True)}
         values = self.array.read(tuple(wanted[word] for word in self.pattern.words))
         gaps = None if self.missing is None else values == self.missing
         if values.dtype != np.float32:
@@ -57,7 +56,7 @@ class Block:
             values = self.scale * values + self.shift
         if gaps is not None and gaps.any():
             values = np.where(gaps, np.nan, values)
-        values = self.pattern.arrange(values)
+        values = self.pattern.arrange(values, self.space)
         if self.channels != tuple(range(first, last + 1)):
             values = values[:, :, [channel - first for channel in self.channels]]
         return values
@@ -71,21 +70,14 @@ class Part:
     context: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
-        reference = self.state[0]
+        words = {"batch": "trajectories", "time": "frames"} | {axis: f"points along {axis}" for axis in self.space}
         for block in (*self.state, *self.context):
-            if block.grid != reference.grid:
-                raise DataError(
-                    f"{block.array.label} has the grid {block.grid}, but {reference.array.label} has {reference.grid}."
-                )
-            if block.pattern.axis("batch") is not None and block.size("batch") != self.count:
-                raise DataError(
-                    f"{block.array.label} has {block.size('batch')} trajectories, {reference.array.label} "
-                    f"has {self.count}."
-                )
-            if block.pattern.axis("time") is not None and block.size("time") != self.frames:
-                raise DataError(
-                    f"{block.array.label} has {block.size('time')} frames, {reference.array.label} has {self.frames}."
-                )
+            for word, meaning in words.items():
+                if block.pattern.axis(word) is not None and block.size(word) != self.size(word):
+                    raise DataError(
+                        f"{block.array.label} has {block.size(word)} {meaning}, but {self._owner(word).array.label} "
+                        f"has {self.size(word)}."
+                    )
         for block in self.state:
             if block.pattern.axis("time") is None:
                 raise DataError(
@@ -93,20 +85,33 @@ class Part:
                     "predict. Name a time axis in `axes`, or use the array as context."
                 )
 
+    def _owner(self, word: str) -> Block:
+        """The first state block that has an axis."""
+        return next((block for block in self.state if block.pattern.axis(word) is not None), self.state[0])
+
+    def size(self, word: str) -> int:
+        """Length of an axis of the state, 1 if no field has it."""
+        return self._owner(word).size(word)
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Names of the space axes."""
+        return self.state[0].space
+
     @property
     def count(self) -> int:
         """Number of trajectories."""
-        return max(block.size("batch") for block in self.state)
+        return self.size("batch")
 
     @property
     def frames(self) -> int:
         """Number of stored frames."""
-        return max(block.size("time") for block in self.state)
+        return self.size("time")
 
     @property
     def grid(self) -> tuple[int, ...]:
         """Points along each space axis."""
-        return self.state[0].grid
+        return tuple(self.size(word) for word in self.space)
 
     def read(
         self, rows: slice, frames: slice, steps: tuple[int, ...]
@@ -139,7 +144,8 @@ def split_channels(array: LazyArray, pattern: Pattern, names: tuple[str, ...], c
     predicted = tuple(i for i in range(channels) if i not in known)
     if not predicted:
         raise DataError(f"No field to predict: all of {names} were named as context.")
-    return Part((Block(array, pattern, predicted),), (Block(array, pattern, known),) if known else ())
+    context_blocks = (Block(array, pattern, pattern.space, known),) if known else ()
+    return Part((Block(array, pattern, pattern.space, predicted),), context_blocks)
 
 
 def default_fields(channels: int) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Files store coordinates; we store (length, points, offset), so a coordinate array must be uniform. A periodic
 axis of N points spaced dx has length N dx, whether the points are nodes (offset 0) or cell centres (offset
-dx/2)."""
+dx/2).
+"""
 
 from collections.abc import Sequence
 
@@ -19,8 +20,8 @@ def box(
     names: Sequence[str],
     points: Sequence[int],
     *,
-    lengths: Sequence[float] | None = None,
-    offsets: Sequence[float] | None = None,
+    lengths: Sequence[float | int] | None = None,
+    offsets: Sequence[float | int] | None = None,
     periodic: bool = True,
 ) -> tuple[Axis, ...]:
     """Axes of a box with the given lengths, 1 each if not given."""

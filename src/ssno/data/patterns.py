@@ -11,7 +11,8 @@ A pattern gives every axis of an array one word, in the order in which the axes 
 `batch`, `channel` and, for fields that do not change, `time` may be missing; one to three space axes must be
 there. Space axes called x, y, z come out in that order however they are stored; other names keep the order of
 the pattern. `Pattern.arrange` turns an array stored in any order into our layout (batch, time, channel,
-*grid)."""
+*grid).
+"""
 
 import re
 from dataclasses import dataclass
@@ -67,11 +68,11 @@ class Pattern:
             if length < 1:
                 raise DataError(f"{what} is empty along {word!r}: its shape is {shape}.")
 
-    def arrange(self, array: np.ndarray) -> np.ndarray:
-        """View an array as (batch, time, channel, *grid); missing axes get length one."""
+    def arrange(self, array: np.ndarray, space: tuple[str, ...]) -> np.ndarray:
+        """View an array as (batch, time, channel, *space); missing axes get length one."""
         kept = [word for word in self.words if word != "1"]
         array = array.reshape([n for n, word in zip(array.shape, self.words, strict=True) if word != "1"])
-        wanted = ("batch", "time", "channel", *self.space)
+        wanted = ("batch", "time", "channel", *space)
         array = array.transpose([kept.index(word) for word in wanted if word in kept])
         return np.expand_dims(array, tuple(i for i, word in enumerate(wanted) if word not in kept))
 

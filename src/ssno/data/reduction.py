@@ -8,7 +8,8 @@ From N to M points along an axis of length L:
 
 Stride and mean need N to be a multiple of M; spectral takes any M <= N. Stride and spectral keep point 0
 where it is; an average belongs to the middle of its points, so `mean` moves the offset by (N/M - 1)/2
-spacings."""
+spacings.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -9,7 +9,8 @@ go into the file read. It holds no open file, so it can be pickled to worker pro
 `ssno.data.readers`, windows in `ssno.data.windows`, normalisation in `ssno.data.normalise`.
 
 Axes: n trajectory, t frame, c state field, k context field (known, not predicted), then the space axes (x, y,
-z)."""
+z).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +47,8 @@ class Trajectories:
     """A lazy set of trajectories on one grid. Make one with `load_dataset` or `Trajectories.from_array`.
 
     `rows` says where trajectory n is: part, row in that part, first frame. `frame_index` counts from that
-    frame."""
+    frame.
+    """
 
     name: str
     fields: tuple[str, ...]
@@ -59,6 +61,7 @@ class Trajectories:
     frame_index: Int[np.ndarray, " t"]
     steps: tuple[int, ...]
     reductions: tuple[Reduction, ...] = ()
+    notes: tuple[str, ...] = ()
     limit: int = DEFAULT_LIMIT
 
     @classmethod
@@ -72,9 +75,10 @@ class Trajectories:
         times: Float[np.ndarray, " t"],
         axes: Sequence[Axis],
         parameters: Mapping[str, np.ndarray] | None = None,
+        notes: Sequence[str] = (),
         limit: int = DEFAULT_LIMIT,
     ) -> "Trajectories":
-        """All trajectories of some parts (files), in order. What readers call."""
+        """All trajectories of some parts (files), in order. What readers call; `notes` are remarks for the user."""
         grid = tuple(axis.points for axis in axes)
         for part in parts:
             where = part.state[0].array.label
@@ -102,6 +106,7 @@ class Trajectories:
             rows=np.concatenate(rows),
             frame_index=np.arange(len(times)),
             steps=(1,) * len(grid),
+            notes=tuple(notes),
             limit=limit,
         )
 
@@ -114,19 +119,19 @@ class Trajectories:
         name: str = "array",
         fields: Sequence[str] | None = None,
         context_fields: Sequence[str] = (),
-        dt: float = 1.0,
+        dt: float | int = 1.0,
         times: Float[np.ndarray, " t"] | None = None,
-        lengths: Sequence[float] | None = None,
-        offsets: Sequence[float] | None = None,
+        lengths: Sequence[float | int] | None = None,
+        offsets: Sequence[float | int] | None = None,
         periodic: bool = True,
         parameters: Mapping[str, np.ndarray] | None = None,
     ) -> "Trajectories":
-        """Your own array. Axes are (batch, time, channel, *grid) unless `axes` names them: "batch time x
-        channel".
+        """Your own array: (batch, time, channel, *grid), or as `axes` says, for example "batch time x channel".
 
         `fields` names all channels, `context_fields` those among them that are known and not predicted.
         `lengths` are the physical lengths of the space axes (1 each if not given), `dt` is the time between
-        frames."""
+        frames.
+        """
         values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
         if axes is None and not 4 <= values.ndim <= 6:
             raise DataError(
@@ -258,6 +263,7 @@ class Trajectories:
             times=self.times,
             axes=self.axes,
             parameters=self.parameters,
+            notes=self.notes,
             limit=self.limit,
         )
 

@@ -104,7 +104,8 @@ def slot_context(
     """Known fields for slots 0 ... T-2, which predict frames 1 ... T-1.
 
     Slot j gets the context of its own frame ("same") or of the frame it predicts ("target"), as a force that
-    acts during the step would be. The last frame has no slot: nothing after it is known."""
+    acts during the step would be. The last frame has no slot: nothing after it is known.
+    """
     if alignment not in get_args(Alignment):
         raise ValueError(f"`alignment` must be one of {get_args(Alignment)}, got {alignment!r}.")
     return context[:, :-1] if alignment == "same" else context[:, 1:]

@@ -1,0 +1,55 @@
+"""What the literature does with each dataset unless told otherwise: frames, points, splits, noise, context.
+
+    dataset           stored -> used frames    points    noise   context at    split of the public file
+    burgers           201 -> 20 (0:140:7)      as stored 5e-3    -             first 2048 / last 1000 (valid = test)
+    ks                26                       as stored 1e-3    -             one file per split
+    torus-li          20                       64        1e-3    -             first 1000 / last 200 (valid = test)
+    torus-vis         200 -> 20 (0::10)        64        1e-3    target        groups in the file
+    torus-vis-force   200 -> 20 (0::10)        64        1e-3    target        groups in the file
+    ce-rm             21 -> 11 (0::2)          64        1e-3    same          first 1000 / last 200 (valid = test)
+    gce-rt            11                       64        1e-3    same          first 1000 / last 200 (valid = test)
+
+Every entry can be overridden where it is used. Datasets that are not listed use everything as it is stored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ssno.data.windows import Alignment
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Conventions of one dataset. `splits` divide a public file that holds all trajectories."""
+
+    time_index: slice = field(default_factory=lambda: slice(None))  # slices do not hash in Python 3.11
+    points: int | None = None
+    noise: float = 1e-3
+    alignment: Alignment = "same"
+    splits: Mapping[str, slice] = field(default_factory=dict)
+
+    @property
+    def published(self) -> int:
+        """Trajectories that the published splits take together, valid being test."""
+        return self.splits["train"].stop - self.splits["test"].start if self.splits else 0
+
+
+def _first_and_last(train: int, test: int) -> dict[str, slice]:
+    """First trajectories to train on; the last both to select and to report on, as the literature does."""
+    return {"train": slice(0, train), "valid": slice(-test, None), "test": slice(-test, None)}
+
+
+EVERY_TENTH = slice(0, None, 10)
+TABLE: Mapping[str, Defaults] = {
+    "burgers": Defaults(slice(0, 140, 7), noise=5e-3, splits=_first_and_last(2048, 1000)),
+    "torus-li": Defaults(points=64, splits=_first_and_last(1000, 200)),
+    "torus-vis": Defaults(EVERY_TENTH, points=64, alignment="target"),
+    "torus-vis-force": Defaults(EVERY_TENTH, points=64, alignment="target"),
+    "ce-rm": Defaults(slice(0, None, 2), points=64, splits=_first_and_last(1000, 200)),
+    "gce-rt": Defaults(points=64, splits=_first_and_last(1000, 200)),
+}
+
+
+def defaults_of(name: str) -> Defaults:
+    """The conventions of a dataset; those of no particular one if the name is not listed."""
+    return TABLE.get(name, Defaults())

@@ -1,0 +1,47 @@
+"""Dividing trajectories into train, valid and test.
+
+Sizes are three fractions, or three counts, in that order. Trajectories are taken in the order in which they are
+stored: the first to train on, the last to test on, so a long run that was cut into pieces is tested on its future.
+"""
+
+from collections.abc import Sequence
+from math import floor
+
+from ssno.data.errors import DataError
+from ssno.data.seeds import SPLITS
+
+FRACTIONS = (0.8, 0.1, 0.1)
+
+
+def divide(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, range]:
+    """Which of `total` trajectories belong to which split; fractions leave none empty that should not be."""
+    if len(sizes) != len(SPLITS) or any(size < 0 for size in sizes) or not sum(sizes) > 0:
+        raise DataError(
+            f"`splits` must be three fractions or three counts for {', '.join(SPLITS)}, got {tuple(sizes)}."
+        )
+    if all(float(size).is_integer() for size in sizes) and max(sizes) >= 1 and tuple(sizes) not in _WHOLE:
+        counts = [int(size) for size in sizes]
+        if sum(counts) > total:
+            raise DataError(f"`splits` asks for {counts} = {sum(counts)} trajectories, there are {total}.")
+    else:
+        if sum(sizes) > 1 + 1e-9:
+            raise DataError(f"`splits` are fractions that add up to {sum(sizes):g}, expected at most 1.")
+        wanted = [size > 0 for size in sizes]
+        if total < sum(wanted):
+            raise DataError(
+                f"{total} trajector{'y' if total == 1 else 'ies'} cannot be divided into {', '.join(SPLITS)}. "
+                "Cut long runs into pieces with `cut` (frames per piece), or give `splits` in counts."
+            )
+        counts = [max(floor(size * total + 1e-9), int(size > 0)) for size in sizes]
+        counts[0] += (floor(sum(sizes) * total + 1e-9) - sum(counts)) * wanted[0]
+        while sum(counts) > total:  # rounding up the small splits of a small set took more than there is
+            counts[counts.index(max(counts))] -= 1
+    train, valid, test = counts
+    return {
+        "train": range(train),
+        "valid": range(train, train + valid),
+        "test": range(total - test, total),
+    }
+
+
+_WHOLE = {(1, 0, 0), (0, 1, 0), (0, 0, 1)}  # everything in one split, as fractions

@@ -1,0 +1,70 @@
+"""What an examiner writes down about a file, and what it refuses to read."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+MAX_OBJECTS = 10_000
+SLAB = 16 * 2**20
+
+Record = dict[str, Any]
+
+
+class Report:
+    """What was found in a file, and how many bytes may still be read through; with none at all, nothing is."""
+
+    def __init__(self, kind: str, budget: int):
+        self.answer: Record = {"kind": kind, "arrays": [], "groups": {}, "refused": {}}
+        self.budget = budget
+        self.reads = budget > 0
+
+    def add(self, name: str, shape: tuple[int, ...], dtype: np.dtype, **more: Any) -> None:
+        """An array that may be read."""
+        record = {"name": name, "shape": [int(n) for n in shape], "dtype": dtype.str, "attributes": {}, "dims": []}
+        self.answer["arrays"].append(record | more)
+
+    def refuse(self, name: str, why: str) -> None:
+        """Something that may not."""
+        self.answer["refused"][name] = why
+
+
+def why_not(dtype: np.dtype) -> str | None:
+    """Why numbers of this type are not read, or None if they are."""
+    if dtype.hasobject:
+        return "holds Python objects, references or strings of varying length"
+    if dtype.kind not in "fiub" or dtype.itemsize > 8:
+        return f"holds {dtype}, not real numbers"
+    return None
+
+
+def plain(value: Any) -> Any:
+    """An attribute as JSON, or None if it has no plain form."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray):
+        return [plain(item) for item in value.tolist()] if value.ndim else plain(value[()])
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def read_through(array: Any, itemsize: int, report: Report) -> None:
+    """Read an array slab by slab while the budget lasts, then its last slab."""
+    if not report.reads:
+        return
+    if array.ndim == 0:
+        array[()]
+        return
+    row = max(1, itemsize * prod(array.shape[1:]))
+    if row > 16 * SLAB:  # one row is too much: its corner says whether the first chunk can be read
+        array[(slice(0, 1),) * array.ndim]
+        return
+    rows = max(1, SLAB // row)
+    for start in range(0, array.shape[0], rows):
+        report.budget -= row * len(array[start : start + rows])
+        if report.budget < 0:
+            array[max(0, array.shape[0] - rows) :]
+            return

@@ -1,0 +1,213 @@
+"""`load_dataset`: a name, a folder or a file becomes trajectories.
+
+    load_dataset("ks", "train")                           ./data/ks-0.075-paper, as `ssno data generate ks` makes it
+    load_dataset("1D_Burgers_Sols_Nu0.001.hdf5", "test")  a public file, with its published split and frames
+    load_dataset("my.npz", axes="batch time x y channel", dt=0.1, lengths=(1.0, 1.0))      your own
+
+Nothing is read but the description of the files. Formats live in `ssno.data.readers`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ssno.data.concatenate import concatenate
+from ssno.data.defaults import defaults_of
+from ssno.data.division import FRACTIONS, divide
+from ssno.data.errors import DataError
+from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
+from ssno.data.readers.protocol import WHOLE, ReadOptions
+from ssno.data.readers.registry import examine, open_contents
+from ssno.data.readers.zarr import is_zarr
+from ssno.data.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command
+from ssno.data.reduction import How
+from ssno.data.seeds import SPLITS
+from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
+
+SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy"}
+
+
+def load_dataset(
+    name_or_path: str | Path,
+    split: str = "train",
+    *,
+    root: str | Path = "data",
+    preset: str | None = None,
+    viscosity: float | None = None,
+    time_index: Indices | None = None,
+    points: int | tuple[int, ...] | None = None,
+    reduction: How = "stride",
+    cut: int | None = None,
+    splits: Sequence[float | int] | None = None,
+    axes: str | None = None,
+    arrays: Sequence[str] = (),
+    fields: Sequence[str] = (),
+    context: Sequence[str] = (),
+    dt: float | int | None = None,
+    lengths: Sequence[float | int] = (),
+    periodic: bool = True,
+    limit: int = DEFAULT_LIMIT,
+) -> Trajectories:
+    """One split ("train", "valid", "test" or "all") of a generated dataset, a folder or a file.
+
+    A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `points` default to
+    what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. A file
+    that is not divided is divided by `splits` (fractions or counts, in stored order); `cut` first turns long runs
+    into pieces of that many frames. The rest says what the file does not: see `ssno.data.readers.protocol`.
+    """
+    if split not in (*SPLITS, WHOLE):
+        raise ValueError(f"`split` must be one of {', '.join((*SPLITS, WHOLE))}, got {split!r}.")
+    path = find(name_or_path, root=Path(root), preset=preset, viscosity=viscosity)
+    generated = not Path(name_or_path).exists()
+    options = ReadOptions(
+        axes=axes,
+        arrays=tuple(arrays),
+        fields=tuple(fields),
+        context=tuple(context),
+        dt=dt,
+        lengths=tuple(lengths),
+        periodic=periodic,
+        viscosity=None if generated else viscosity,
+        limit=limit,
+    )
+    found = open_folder(path, options, split=split) if path.is_dir() and not is_zarr(path) else open_any(path, options)
+
+    def view(data: Trajectories) -> Trajectories:
+        usual = defaults_of(data.name)
+        coarse = points
+        if points is None and usual.points is not None and data.axes[0].points > usual.points:
+            coarse = usual.points
+        frames = usual.time_index if time_index is None else time_index
+        data = data.select(time_index=frames, points=coarse, reduction=reduction)
+        return data if cut is None else data.cut(cut)
+
+    if split == WHOLE:
+        return view(concatenate(list(found.values())))
+    if split in found:
+        return view(found[split])
+    if WHOLE not in found:
+        raise DataError(f"{path} has no split {split!r}, only {', '.join(found)}.")
+    whole = found[WHOLE]
+    usual = defaults_of(whole.name)
+    if usual.splits and splits is None:
+        if len(whole) < usual.published:
+            raise DataError(
+                f"The published split of {whole.name!r} takes {usual.published} trajectories, {path} has {len(whole)}. "
+                "Divide it yourself with `splits`."
+            )
+        return view(whole.select(indices=usual.splits[split]))
+    pieces = view(whole)
+    return pieces.select(indices=divide(len(pieces), FRACTIONS if splits is None else splits)[split])
+
+
+def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity: float | None) -> Path:
+    """Where a dataset is. Raises `FileNotFoundError` with the command that would make it."""
+    path = Path(name_or_path)
+    if path.exists():
+        return path
+    name = str(name_or_path)
+    if name not in DATASETS:
+        known = ", ".join(DATASETS)
+        raise FileNotFoundError(f"There is no file or folder {name!r}, and no dataset of that name ({known}).")
+    if preset is not None and preset not in PRESETS:
+        raise ValueError(f"`preset` must be one of {', '.join(PRESETS)}, got {preset!r}.")
+    options: dict[str, Any] = {} if viscosity is None else {"viscosity": viscosity}
+    wanted = [preset] if preset else list(reversed(PRESETS))
+    folders = [root / folder_name(build_problem(name, size, **options), size) for size in wanted]
+    for folder in folders:
+        if folder.is_dir():
+            return folder
+    there = sorted(folder.name for folder in root.glob(f"{name}-*") if folder.is_dir()) if root.is_dir() else []
+    others = f" There is {', '.join(there)}." if there else ""
+    command = generate_command(name, wanted[0], out=None if str(root) == "data" else folders[0], **options)
+    raise FileNotFoundError(f"There is no {folders[0]}.{others} Make it with: {command}")
+
+
+def open_folder(folder: Path, options: ReadOptions, *, split: str) -> Mapping[str, Trajectories]:
+    """Splits of a folder: ours with its manifest, The Well's `train/*.hdf5`, or files named after splits."""
+    if (folder / MANIFEST).is_file():
+        return _open_sealed(folder, options, split=split)
+    if (folder / PROGRESS).exists():
+        raise DataError(f"{folder} is not finished: run its `ssno data generate` command again, it continues.")
+    inner = folder / "data"
+    folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
+    found = {}
+    for name in SPLITS if split == WHOLE else (split,):
+        files = _data_files(folder / name) if (folder / name).is_dir() else []
+        files = files or [file for file in _data_files(folder) if name in _words(file)]
+        if files:
+            found[name] = concatenate([_take(file, name, options) for file in files])
+    if not found:
+        raise DataError(
+            f"{folder} has no data of split {split!r}: expected {split}/*.h5, or files with {split!r} in their names."
+        )
+    return found
+
+
+def _open_sealed(folder: Path, options: ReadOptions, *, split: str) -> Mapping[str, Trajectories]:
+    """A dataset of ours. Its manifest lists the files with their sizes; `ssno data verify` checks their bytes."""
+    manifest = read_manifest(folder)
+    same_as = manifest["recipe"].get("same_as", {})
+    found: dict[str, list[Trajectories]] = {}
+    wanted = set(SPLITS) if split == WHOLE else {same_as.get(split, split)}
+    for entry in entries_of(manifest):
+        if entry.split not in wanted:
+            continue
+        path = folder / entry.path
+        if not path.is_file() or path.stat().st_size != entry.size:
+            state = "is missing" if not path.is_file() else f"has {path.stat().st_size} bytes, expected {entry.size}"
+            raise DataError(f"{path} {state}. Check the folder with `ssno data verify {folder}`.")
+        # Sealed files were written whole and checksummed by us, so reading them through first is left out.
+        (data,) = open_contents(examine(path, budget=0), options).values()
+        found.setdefault(entry.split, []).append(data)
+    if split != WHOLE and not found:
+        counts = ", ".join(sorted({entry.split for entry in entries_of(manifest)}))
+        raise DataError(f"{folder} has no split {split!r}, only {counts}.")
+    joined = {name: concatenate(sets) for name, sets in found.items()}
+    return joined if split == WHOLE else {split: joined[same_as.get(split, split)]}
+
+
+def _take(file: Path, split: str, options: ReadOptions) -> Trajectories:
+    """A split of a file that stands for it: everything, unless the file itself is divided."""
+    found = open_any(file, options)
+    if split not in found and WHOLE not in found:
+        raise DataError(f"{file} has no split {split!r}, only {', '.join(found)}.")
+    return found[split] if split in found else found[WHOLE]
+
+
+def _words(file: Path) -> list[str]:
+    return file.stem.lower().replace("-", "_").split("_")
+
+
+def open_any(path: Path, options: ReadOptions) -> Mapping[str, Trajectories]:
+    """Splits of a file."""
+    return open_contents(examine(path), options)
+
+
+def _data_files(folder: Path) -> list[Path]:
+    """Data files of a folder in the order of their numbers: `part_2` before `part_10`."""
+
+    def key(path: Path) -> tuple[object, ...]:
+        return tuple((0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in _pieces(path.name))
+
+    return sorted((path for path in folder.iterdir() if path.suffix in SUFFIXES), key=key)
+
+
+def _pieces(name: str) -> list[str]:
+    pieces = [""]
+    for letter in name:
+        if pieces[-1] and letter.isdigit() != pieces[-1][-1].isdigit():
+            pieces.append("")
+        pieces[-1] += letter
+    return pieces
+
+
+def parse_index(text: str) -> slice:
+    """A slice as it is written in Python: "0:140:7", "::10", "4:"."""
+    try:
+        numbers = [int(piece) if piece.strip() else None for piece in text.split(":")]
+        if not 2 <= len(numbers) <= 3:
+            raise ValueError
+        return slice(*numbers)
+    except ValueError:
+        raise ValueError(f"`time_index` must be START:STOP:STEP, as 0:140:7 or ::10, got {text!r}.") from None
