@@ -1,20 +1,80 @@
-"""One command with verbs. Each verb is a typed function; tyro derives its flags and help from the signature."""
+"""One command with verbs. Each verb is a module beside this one, imported only when it is called.
 
+Exit codes: 0 done, 2 a mistake in the call or its files (one line on stderr), and those of `ssno train`: 3 diverged,
+75 interrupted and saved.
+"""
+
+import importlib
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import tyro
+from rich.console import Console
+from rich.table import Table
 
-from ssno.cli import data, demo
+from ssno.models.config import unknown_name
 
 
-def main() -> None:
-    """Run the verb named on the command line. A mistake of the caller ends in one line on stderr and code 2."""
+@dataclass(frozen=True)
+class Verb:
+    """Where a verb lives and what it does; `raw` ones parse their own arguments."""
+
+    module: str
+    function: str
+    summary: str
+    raw: bool = False
+
+
+VERBS = {
+    "demo": Verb("demo", "demo", "The whole story in minutes: data, training, comparison, pictures."),
+    "data generate": Verb("data_generate", "generate", "Make a dataset with our own solvers."),
+    "data inspect": Verb("data_inspect", "inspect", "Look into a file: axes, fields, ranges, problems, pictures."),
+    "data convert": Verb("data_convert", "convert", "Write a file of yours in our layout."),
+    "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
+    "models": Verb("models", "models", "List the models with their parameters."),
+    "train": Verb("train", "train", "Train a model; resume a run.", raw=True),
+    "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time."),
+    "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
+}
+MISTAKES = (ValueError, TypeError, IndexError, OSError, ImportError)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the verb named on the command line."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        show_verbs()
+        return
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            {**data.VERBS, "demo": demo.demo},
-            prog="ssno",
-            description="Learn the solution operator of a time-dependent PDE from trajectories.",
-        )
-    except (ValueError, TypeError, FileNotFoundError, FileExistsError, PermissionError) as error:
+        name, verb, rest = find_verb(words)
+        function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
+        if verb.raw:
+            function(rest)
+        else:
+            tyro.cli(function, args=rest, prog=f"ssno {name}")
+    except MISTAKES as error:
         print(f"ssno: {error}", file=sys.stderr)
         raise SystemExit(2) from error
+
+
+def find_verb(words: list[str]) -> tuple[str, Verb, list[str]]:
+    """The verb that the first one or two words name, and the words after it."""
+    for length in (2, 1):
+        name = " ".join(words[:length])
+        if name in VERBS:
+            return name, VERBS[name], words[length:]
+    below = [name for name in VERBS if name.startswith(f"{words[0]} ")]
+    raise ValueError(unknown_name(" ".join(words[:2]) if below else words[0], below or list(VERBS)))
+
+
+def show_verbs() -> None:
+    """The verbs with a line each."""
+    table = Table(title="ssno: learn the solution operator of a time-dependent PDE", title_justify="left", box=None)
+    table.add_column("verb", style="bold")
+    table.add_column("what it does")
+    for name, verb in VERBS.items():
+        table.add_row(f"ssno {name}", verb.summary)
+    console = Console()
+    console.print(table)
+    console.print("\nEvery verb has --help. A first try: [bold]ssno demo[/bold]")

@@ -49,6 +49,11 @@ class OperatorConfig(abc.ABC):
         """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
         return self
 
+    @classmethod
+    def tiny(cls, **fields: Any) -> "OperatorConfig":
+        """The smallest useful size, with `fields` changed: for tests and first tries."""
+        return cls(**fields)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete, with the model's name."""
         return {"model": self.name, **dataclasses.asdict(self)}

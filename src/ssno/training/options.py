@@ -7,6 +7,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from ssno.data.defaults import defaults_of
 from ssno.data.normalise import Method as Normalisation
 
 Schedule = Literal["cosine", "one-cycle", "constant"]
@@ -92,7 +93,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
             schedule="cosine",
             warmup=0.0,
             clip=0.0,
-            noise=5e-3 if dataset == "burgers" else 1e-3,
+            noise=defaults_of(dataset).noise,
             normalisation="minmax",
             increment=False,
         )

@@ -106,6 +106,8 @@ def seen_frames(model: nn.Module) -> int:
 
 def check_fit(model: nn.Module, data: Trajectories) -> None:
     """Refuse data that the model cannot take, before anything is computed or written."""
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError(f"{type(model).__name__} has nothing to learn. Evaluate it as it is.")
     config = getattr(model, "config", None)
     if config is None:
         return

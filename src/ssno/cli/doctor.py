@@ -1,0 +1,88 @@
+"""`ssno doctor`: what is installed, what the machine has, and what looks wrong."""
+
+import json as json_format
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from ssno.data.provenance import available_cores, processor_name, source_commit
+
+REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
+OPTIONAL = ("tensorboard", "zarr")
+LEAST_DISK = 2 * 2**30
+
+
+def doctor(*, json: bool = False) -> None:
+    """Report versions, threads, devices, disk and known problems. Exit code 1 if there are problems."""
+    facts = examine(Path.cwd())
+    problems = diagnose(facts)
+    if json:
+        print(json_format.dumps({**facts, "problems": problems}, indent=2))
+    else:
+        table = Table(title="ssno doctor", title_justify="left")
+        table.add_column("what")
+        table.add_column("found")
+        for name, value in facts.items():
+            table.add_row(
+                name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+            )
+        console = Console()
+        console.print(table)
+        for problem in problems:
+            console.print(f"[bold red]problem[/bold red] {problem}")
+        if not problems:
+            console.print("No problems found.")
+    if problems:
+        raise SystemExit(1)
+
+
+def examine(folder: Path) -> dict[str, Any]:
+    """Facts about this installation and machine."""
+    return {
+        "ssno": version("ssno"),
+        "commit": source_commit(Path(__file__)),
+        "python": platform.python_version(),
+        "packages": {name: installed(name) for name in REQUIRED},
+        "extras": {name: installed(name) for name in OPTIONAL},
+        "processor": processor_name(),
+        "cores": available_cores(),
+        "threads": torch.get_num_threads(),
+        "blas": "mkl" if torch.backends.mkl.is_available() else "other",
+        "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or ["cpu"],
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "folder": str(folder),
+        "writable": os.access(folder, os.W_OK),
+        "disk_free_gib": round(shutil.disk_usage(folder).free / 2**30, 1),
+    }
+
+
+def diagnose(facts: dict[str, Any]) -> list[str]:
+    """Known problems, each with what to do."""
+    problems = []
+    for name, found in facts["packages"].items():
+        if found == "missing":
+            problems.append(f"The package {name} is missing: pip install {name}.")
+    if facts["threads"] > facts["cores"]:
+        problems.append(
+            f"torch uses {facts['threads']} threads on {facts['cores']} cores, which is slow: set OMP_NUM_THREADS."
+        )
+    if not facts["writable"]:
+        problems.append(f"{facts['folder']} is not writable: runs and data cannot be stored here.")
+    if facts["disk_free_gib"] * 2**30 < LEAST_DISK:
+        problems.append(f"Only {facts['disk_free_gib']} GiB are free in {facts['folder']}: datasets may not fit.")
+    return problems
+
+
+def installed(name: str) -> str:
+    """The version of a package, or "missing"."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"

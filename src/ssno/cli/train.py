@@ -1,0 +1,217 @@
+"""`ssno train DATASET`: train a model, or resume a run.
+
+    ssno train ks --model.d-state 32 --train.epochs 50
+    ssno train ks --model ffno --recipe paper --data.points 64
+    ssno train --config run.json
+    ssno train --resume --name ks-ssno
+    torchrun --nproc-per-node 2 -m ssno train ks
+
+Three words are read before the rest, because the rest depends on them: `--model NAME` (`NAME:tiny` for its smallest
+size) chooses whose options `--model.*` are, `--recipe` and `--config` where the defaults come from.
+"""
+
+import dataclasses
+import json as json_format
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Generic
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from ssno.data.defaults import defaults_of
+from ssno.data.load import find
+from ssno.data.recipes import generate_command
+from ssno.forecasting.saved import load_forecaster
+from ssno.models.registry import model_config
+from ssno.training.estimate import estimate
+from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
+from ssno.training.options import recipe
+from ssno.training.resume_check import check_resume
+from ssno.training.run import DataOptions, ModelConfig, Run, read_run
+from ssno.training.train import check_fit
+from ssno.training.train import train as train_model
+
+
+@dataclass(frozen=True)
+class Command(Generic[ModelConfig]):
+    """Train a model to forecast trajectories, or resume a run.
+
+    `--model NAME` chooses the model (`ssno models` lists them; NAME:tiny is its smallest size), `--recipe fast|paper`
+    the defaults of --train.*, `--config FILE` takes everything from a file. Options given here override all of them.
+    A run is written to ./runs/NAME: config.json, model.safetensors, last/ and best/ checkpoints, metrics.jsonl. Ctrl-C
+    and SIGTERM save and exit with code 75; a run that diverges keeps its last good checkpoint and exits with code 3.
+    """
+
+    dataset: tyro.conf.Positional[str] = "ks"
+    """A dataset's name, looked up in ./data, or a file or folder of your own."""
+    run: Annotated[Run[ModelConfig], tyro.conf.arg(name="")] = field(default_factory=Run)
+    name: str | None = None
+    """Name of the run; by default dataset and model."""
+    out: Path = Path("runs")
+    """Folder that holds runs."""
+    resume: bool = False
+    """Go on with the run of this name."""
+    overwrite: bool = False
+    """Delete the run of this name first."""
+    start_from: Path | None = None
+    """Fine-tune: start from the weights of this run or model folder."""
+    generate: bool = False
+    """Make the dataset first if it is missing."""
+    dry_run: bool = False
+    """Measure a few steps, forecast time, memory and disk, and write nothing."""
+    check_resume: bool = False
+    """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
+    stop_after: int | None = None
+    """Stop after so many steps, as if interrupted."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def train(arguments: list[str]) -> None:
+    """Parse the words after `ssno train` and do what they say."""
+    words, chosen = take_out(arguments, "--model", "--recipe", "--config")
+    command = parse(words, chosen)
+    folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
+    run = read_run(folder) if command.resume else command.run
+    try:
+        data, valid = load(run.data, generate=command.generate)
+        if not command.resume:
+            run = run.fitted(data, given=given_names(words))
+        if command.check_resume:
+            report_check(run, as_json=command.json)
+            return
+        model = run.build_model()
+        if command.start_from is not None:
+            model = load_forecaster(command.start_from).model.train()  # type: ignore[assignment]
+            run = replace(run, model=model.config)
+        check_fit(model, data)
+        if command.dry_run:
+            settings = {"window": run.window, "alignment": run.alignment}
+            report_estimate(estimate(model, data, valid, run.train, **settings).to_json(), as_json=command.json)
+            return
+        train_model(
+            model,
+            data,
+            valid=valid,
+            options=run.train,
+            folder=folder,
+            window=run.window,
+            alignment=run.alignment,
+            resume=command.resume,
+            overwrite=command.overwrite,
+            stop_after=command.stop_after,
+            sections=run.to_json(),
+        )
+    except TrainingInterrupted as stopped:
+        print(f"ssno: {stopped}", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from stopped
+    except TrainingDiverged as stopped:
+        print(f"ssno: {stopped}", file=sys.stderr)
+        raise SystemExit(EXIT_DIVERGED) from stopped
+    report_run(folder, as_json=command.json)
+
+
+def take_out(arguments: list[str], *flags: str) -> tuple[list[str], dict[str, str]]:
+    """Split off flags with one value, `--flag value` or `--flag=value`."""
+    rest, found, words = [], {}, iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in flags:
+            rest.append(word)
+            continue
+        if not equals:
+            value = next(words, "")
+        if not value or value.startswith("--"):
+            raise ValueError(f"`{flag}` needs a value.")
+        found[flag] = value
+    return rest, found
+
+
+def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
+    """The command line as a typed command, whose types depend on the chosen model."""
+    run: Run[Any] = read_run(chosen["--config"]) if "--config" in chosen else Run()
+    named = next((word for word in words if not word.startswith("-")), run.data.name)
+    is_dataset = bool(words) and named == words[0]
+    dataset = named if is_dataset else run.data.name
+    if "--model" in chosen:
+        name, _, size = chosen["--model"].partition(":")
+        kind = model_config(name)
+        if size not in ("", "tiny"):
+            raise ValueError(f"`--model {chosen['--model']}`: the only named size is {name}:tiny.")
+        run = replace(run, model=kind.tiny() if size else kind())
+    usual = defaults_of(dataset)
+    if "--config" not in chosen:
+        run = replace(run, alignment=usual.alignment)
+    if "--recipe" in chosen or "--config" not in chosen:
+        run = replace(run, train=recipe(chosen.get("--recipe", "fast"), dataset=dataset))  # type: ignore[arg-type]
+    default = Command(dataset=dataset, run=run)
+    typed: Any = Command[type(run.model)]  # type: ignore[misc]
+    command: Command[Any] = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
+    return replace(command, run=replace(command.run, data=replace(command.run.data, name=command.dataset)))
+
+
+def given_names(words: list[str]) -> set[str]:
+    """Fields that the command line names, as `model.d_state`."""
+    return {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
+
+
+def load(options: DataOptions, *, generate: bool) -> tuple[Any, Any]:
+    """Training and validation trajectories, made first if that was asked for."""
+    if generate and options.path is None:
+        wanted: dict[str, Any] = {} if options.viscosity is None else {"viscosity": options.viscosity}
+        preset: Any = options.preset or "paper"
+        try:
+            find(options.name, root=Path("data"), preset=options.preset, viscosity=options.viscosity)
+        except FileNotFoundError:
+            from ssno.cli.main import main
+
+            main(generate_command(options.name, preset, **wanted).split()[1:])
+    return options.load("train"), options.load("valid")
+
+
+def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
+    """The forecast of a dry run."""
+    if as_json:
+        print(json_format.dumps(cost, indent=2))
+        return
+    table = Table(title="forecast; nothing was written", title_justify="left")
+    table.add_column("what")
+    table.add_column("how much", justify="right")
+    table.add_row("parameters", f"{cost['parameters']:,}")
+    table.add_row("steps", f"{cost['steps']:,} of {cost['seconds_per_step'] * 1000:.0f} ms")
+    table.add_row("time", f"{cost['seconds'] / 60:.1f} minutes")
+    table.add_row("memory", f"{cost['memory_bytes'] / 2**30:.2f} GiB")
+    table.add_row("disk", f"{cost['disk_bytes'] / 2**20:.1f} MiB")
+    Console().print(table)
+
+
+def report_check(run: Run[Any], *, as_json: bool) -> None:
+    """The verdict of `--check-resume`; a run that is not exact exits with code 1."""
+    seen = check_resume(run)
+    if as_json:
+        print(json_format.dumps({**dataclasses.asdict(seen), "exact": seen.exact}, indent=2))
+    elif seen.exact:
+        print(
+            f"Exact: killed after step {seen.killed_after} of {seen.steps} and resumed, the run ended with all "
+            f"{seen.tensors} tensors bitwise equal to those of an undisturbed run."
+        )
+    else:
+        print(f"Not exact: {len(seen.different)} of {seen.tensors} differ: {', '.join(seen.different[:5])}.")
+    if not seen.exact:
+        raise SystemExit(1)
+
+
+def report_run(folder: Path, *, as_json: bool) -> None:
+    """Where the run is and how good its best weights are."""
+    from ssno.training.record import read_record
+
+    lines = [line for line in read_record(folder / "metrics.jsonl") if line.get("best")]
+    best = {key: value for key, value in lines[-1].items() if key.startswith("rel_l2")}
+    if as_json:
+        print(json_format.dumps({"folder": str(folder), "epoch": lines[-1]["epoch"] + 1, **best}, indent=2))
+        return
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in best.items())
+    print(f"Best epoch {lines[-1]['epoch'] + 1}: {numbers}. The run is in {folder}.")

@@ -1,0 +1,1 @@
+"""Rollouts against truth, tables, cost, baselines that need no training."""

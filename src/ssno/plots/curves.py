@@ -1,0 +1,42 @@
+"""Curves: how a model learned, and how its error grows along a forecast."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ssno.plots.style import look
+
+
+def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], *, metric: str = "rel_l2") -> Figure:
+    """Training loss and validation error over epochs; `runs` maps names to the lines of their metrics.jsonl."""
+    with look():
+        figure = Figure(figsize=(7, 3.6))
+        left, right = figure.subplots(1, 2, sharex=True)
+        for name, lines in runs.items():
+            epochs = [line for line in lines if line["kind"] == "epoch"]
+            left.plot([line["epoch"] + 1 for line in epochs], [line["train_loss"] for line in epochs], label=name)
+            scored = [line for line in epochs if metric in line]
+            right.plot([line["epoch"] + 1 for line in scored], [line[metric] for line in scored], label=name)
+        left.set(title="training loss (one step)", xlabel="epoch", yscale="log")
+        right.set(title=f"validation {metric} (rollout)", xlabel="epoch", yscale="log")
+        right.legend()
+        return figure
+
+
+def error_over_time(
+    times: Sequence[float], errors: Mapping[str, Sequence[float]], *, given_until: float | None = None
+) -> Figure:
+    """Relative error of each predicted frame, one line per model; the given frames are shaded."""
+    with look():
+        figure = Figure(figsize=(6.5, 3.8))
+        axes = figure.subplots()
+        for name, values in errors.items():
+            axes.plot(times, np.asarray(values), label=name, marker="o", markersize=3)
+        if given_until is not None:
+            axes.axvspan(0, given_until, color="0.92", label="given", zorder=0)
+            axes.set_xlim(left=0)
+        axes.set(title="error along the forecast", xlabel="time", ylabel="relative $\\ell_2$ error", yscale="log")
+        axes.legend(loc="lower right")
+        return figure

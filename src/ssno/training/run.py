@@ -1,0 +1,188 @@
+"""One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
+
+    {"data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "alignment": "same"}
+
+The command line overrides its fields; `ssno train --config run.json` starts from a file. Channels, dimensions and
+window that are not given follow from data and model (`fitted`).
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from ssno.data.load import load_dataset
+from ssno.data.reduction import How
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Alignment, Window
+from ssno.models.config import OperatorConfig, description_from_json, unknown_name
+from ssno.models.operator import NeuralOperator
+from ssno.models.registry import model_config
+from ssno.models.ssno import SSNOConfig
+from ssno.training.options import TrainOptions
+
+ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """Which trajectories, and how they are read."""
+
+    name: str = "ks"
+    """A dataset's name, looked up in ./data, or a file or folder of your own."""
+    path: str | None = None
+    """Folder or file to read instead of looking the name up."""
+    preset: str | None = None
+    """Size of a generated dataset: tiny, small or paper; by default the largest there is."""
+    viscosity: float | None = None
+    """Viscosity of a KS dataset."""
+    points: int | None = None
+    """Coarsen the grid to this many points along the first axis; others in proportion."""
+    reduction: How = "stride"
+    """How to coarsen: take every n-th point, average cells, or cut the spectrum."""
+    time_index: str | None = None
+    """Frames to use, start:stop:step; by default what the literature uses."""
+    cut: int | None = None
+    """Cut long runs into pieces of this many frames."""
+    train: int | None = None
+    """Use only the first so many training trajectories."""
+    valid: int | None = None
+    """Use only the first so many validation trajectories."""
+    splits: tuple[float, ...] | None = None
+    """Fractions or counts for train, valid, test when a file is not divided."""
+    axes: str | None = None
+    """Names of the axes of an array of your own, as "batch time x channel"."""
+    fields: tuple[str, ...] = ()
+    """Names of the channels."""
+    context: tuple[str, ...] = ()
+    """Those among them that are known in advance and not predicted."""
+    dt: float | None = None
+    """Time between frames, if the file does not say."""
+    lengths: tuple[float, ...] = ()
+    """Lengths of the space axes, if the file does not say."""
+
+    def load(self, split: str) -> Trajectories:
+        """The trajectories of a split; nothing is read but descriptions."""
+        data = load_dataset(
+            self.path or self.name,
+            split,
+            preset=self.preset,
+            viscosity=self.viscosity,
+            points=self.points,
+            reduction=self.reduction,
+            time_index=None if self.time_index is None else parse_slice(self.time_index),
+            cut=self.cut,
+            splits=self.splits,
+            axes=self.axes,
+            fields=self.fields,
+            context=self.context,
+            dt=self.dt,
+            lengths=self.lengths,
+        )
+        count = {"train": self.train, "valid": self.valid}.get(split)
+        if count is None:
+            return data
+        if not 1 <= count <= len(data):
+            raise ValueError(f"`data.{split}` must lie between 1 and the {len(data)} trajectories there, got {count}.")
+        return data.select(indices=range(count))
+
+
+def parse_slice(text: str) -> slice:
+    """`"0:140:7"` as a slice."""
+    try:
+        parts = [int(part) if part else None for part in text.split(":")]
+        if not 2 <= len(parts) <= 3:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"`time_index` must be start:stop or start:stop:step, as 0:140:7, got {text!r}.") from None
+    return slice(*parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Generic[ModelConfig]):
+    """Everything that determines a training run."""
+
+    data: DataOptions = field(default_factory=DataOptions)
+    """Which trajectories."""
+    model: ModelConfig = field(default_factory=SSNOConfig)  # type: ignore[assignment]
+    """Which model."""
+    train: TrainOptions = field(default_factory=TrainOptions)
+    """How to train."""
+    window: Window = field(default_factory=Window)
+    """Which frames are given, which predicted."""
+    alignment: Alignment = "same"
+    """Known fields of a slot are those of its own frame, or of the one it predicts."""
+
+    def build_model(self) -> NeuralOperator:
+        """The model, its weights drawn from the run's seed."""
+        with torch.random.fork_rng():
+            torch.manual_seed(self.train.seed)
+            model = self.model.build()
+        assert isinstance(model, NeuralOperator)
+        return model
+
+    def fitted(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
+        """Fill in what data and model determine, except the fields named in `given`."""
+        derived = {
+            "in_channels": len(data.fields) + len(data.context_fields),
+            "out_channels": len(data.fields),
+            "n_dims": len(data.axes),
+        }
+        wanted = {name: value for name, value in derived.items() if f"model.{name}" not in given}
+        model = replace(self.model, **wanted)
+        seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
+        window = self.window if "window.size" in given else replace(self.window, size=seen)
+        return replace(self, model=model, window=window)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, complete."""
+        return {
+            "data": asdict(self.data),
+            "model": self.model.to_json(),
+            "train": asdict(self.train),
+            "window": asdict(self.window),
+            "alignment": self.alignment,
+        }
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> "Run[Any]":
+        """The inverse of `to_json`; sections and fields that are missing take their defaults."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"The description of a run must be an object, got {values!r}.")
+        sections = {"data": DataOptions, "train": TrainOptions, "window": Window}
+        for name in values:
+            if name not in {*sections, "model", "alignment"}:
+                raise ValueError(unknown_name(name, [known.name for known in fields(Run)]))
+        model = values.get("model", {})
+        if not isinstance(model, Mapping):
+            raise ValueError(f"`model` must be an object with named fields, got {model!r}.")
+        built: dict[str, Any] = {
+            name: description_from_json(kind, values.get(name, {}), where=f"{name}.") for name, kind in sections.items()
+        }
+        alignment = values.get("alignment", "same")
+        if alignment not in ("same", "target"):
+            raise ValueError(f"`alignment` must be 'same' or 'target', got {alignment!r}.")
+        config = model_config(str(model.get("model", "ssno"))).from_json(model)
+        return Run(**built, model=config, alignment=alignment)
+
+
+def read_run(path: str | Path) -> Run[Any]:
+    """A run described in a JSON file: a bare description, or the config.json of a run folder."""
+    path = Path(path)
+    path = path / "config.json" if path.is_dir() else path
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no {path}.") from None
+    except (ValueError, IsADirectoryError) as error:
+        raise ValueError(f"{path} is not valid JSON ({error}).") from None
+    if isinstance(values, dict) and "provenance" in values:
+        values = values.get("run")
+        if not isinstance(values, dict) or "model" not in values:
+            raise ValueError(
+                f"{path} is of a run started from Python, whose data have no description. Resume it from Python."
+            )
+    return Run.from_json(values)
