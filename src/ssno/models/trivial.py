@@ -10,7 +10,7 @@ Axes: b trajectory, t time slot, c field.
 
 import abc
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -18,8 +18,6 @@ from torch import Tensor
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import NeuralOperator, OperatorState, Spacing
 from ssno.models.pretrained import Pretrained
-
-Trivial = TypeVar("Trivial", bound="TrivialConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +33,6 @@ class TrivialConfig(OperatorConfig):
                 "`out_channels` must not exceed `in_channels`: a rule without parameters predicts fields it is given, "
                 f"got {self.out_channels} from {self.in_channels}."
             )
-
-    @classmethod
-    def tiny(cls: type[Trivial], **fields: Any) -> Trivial:
-        """The same: it cannot be smaller."""
-        return cls(**fields)
 
 
 @dataclass(frozen=True, kw_only=True)
