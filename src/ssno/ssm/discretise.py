@@ -6,6 +6,7 @@ A mode  s' = rate s + x,  rate = -damping - i frequency,  sampled every `step` b
 
     zero-order hold:  decay = exp(step rate),                       gain = (exp(step rate) - 1) / rate
     bilinear:         decay = (1 + step rate/2) / (1 - step rate/2),  gain = step / (1 - step rate/2)
+    impulse:          decay = exp(step rate),                       gain = step
 
 The decay is kept as (log of its modulus, angle), because what follows needs its powers. Kernels are built from these
 numbers in `ssno.ssm.kernel`; the recurrence itself runs in `ssno.ssm.recurrence`.
@@ -77,6 +78,12 @@ def bilinear(
     angle = torch.atan2(above.im, above.re) - torch.atan2(below.im, below.re)
     gain = divide(Pair(step[:, None].expand_as(damping), torch.zeros_like(damping)), below)
     return DiscreteModes(log_decay, angle, gain)
+
+
+def impulse(damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], step: Float[Tensor, " h"]) -> DiscreteModes:
+    """The input as a train of impulses: the rectangle rule, which samples the continuous kernel as it is."""
+    exact = zero_order_hold(damping, frequency, step)
+    return exact._replace(gain=Pair(step[:, None].expand_as(damping), torch.zeros_like(damping)))
 
 
 DISCRETISATIONS: dict[Discretisation, Callable[..., DiscreteModes]] = {
