@@ -1,0 +1,140 @@
+"""Who sees what: kernels and Jacobians agree, and the sharp depth is sharp."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from ssno.layers.linear_ssm import LinearSSM, LinearSweep
+from ssno.layers.sweeps import OneWaySweep, ParallelSweep
+from ssno.models.registry import model_config
+from ssno.theory.field_of_view import FieldOfView, depth_for_full_view, field_of_view, seen_in_jacobian
+from ssno.theory.figures import plot_field_of_view
+from ssno.theory.supports import support, then
+
+
+def model_of(name: str, n_dims: int, **fields) -> nn.Module:
+    fields = {"n_modes": 2, **fields} if "fno" in name else fields
+    return model_config(name).tiny(n_dims=n_dims, **fields).build()
+
+
+def short_kernels(depth: int, *, reach: int, padding_mode: str = "zeros") -> nn.Sequential:
+    layers = [nn.Conv1d(3, 3, 2 * reach + 1, padding=reach, padding_mode=padding_mode) for _ in range(depth)]
+    return nn.Sequential(*(part for layer in layers for part in (layer, nn.GELU())))
+
+
+@pytest.mark.parametrize("grid", [(9,), (5, 4)])
+@pytest.mark.parametrize("name", ["ssno", "ssno-vm", "ssno-ff", "fno", "fno-r", "ffno"])
+def test_full_view_by_kernels_and_by_jacobian(name, grid) -> None:
+    model = model_of(name, len(grid))
+    view = field_of_view(model, grid)
+    assert view.full
+    assert view.fraction == 1
+    assert seen_in_jacobian(model, grid).full
+
+
+@pytest.mark.parametrize("n_layers", [1, 8])
+@pytest.mark.parametrize("grid", [(9,), (5, 4)])
+def test_the_one_way_model_never_sees_ahead_however_deep(grid, n_layers) -> None:
+    model = model_of("ssno-uni", len(grid), n_layers=n_layers)
+    view = field_of_view(model, grid)
+    assert view.fraction == pytest.approx(math.prod((n + 1) / (2 * n) for n in grid))
+    assert torch.equal(seen_in_jacobian(model, grid).reached, view.reached)
+
+
+@pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
+def test_on_a_circle_one_way_is_enough(boundary) -> None:
+    model = model_of("ssno-uni", 1, boundary=boundary)
+    assert field_of_view(model, (9,)).full
+    assert seen_in_jacobian(model, (9,)).full
+
+
+def test_parallel_axes_see_a_cross_and_two_of_them_everything() -> None:
+    one, two = (model_of("ssno-ff", 2, n_layers=depth, memory_window=0) for depth in (1, 2))
+    cross = field_of_view(one, (5, 4)).inputs_of(2, 1)
+    expected = torch.zeros(5, 4, dtype=torch.bool)
+    expected[2], expected[:, 1] = True, True
+    assert torch.equal(cross, expected)
+    assert torch.equal(seen_in_jacobian(one, (5, 4)).inputs_of(2, 1), expected)
+    assert field_of_view(two, (5, 4)).full
+    assert depth_for_full_view(one.blocks_after[0], (5, 4)) == 2
+
+
+@pytest.mark.parametrize("points", [7, 12])
+@pytest.mark.parametrize("reach", [1, 2, 4])
+@pytest.mark.parametrize("padding_mode", ["zeros", "circular"])
+def test_short_kernels_see_everything_from_the_sharp_depth_on(points, reach, padding_mode) -> None:
+    farthest = points - 1 if padding_mode == "zeros" else points // 2
+    sharp = math.ceil(farthest / reach)
+    layer = short_kernels(1, reach=reach, padding_mode=padding_mode)
+    assert depth_for_full_view(layer, (points,)) == sharp
+    example = torch.randn(1, 3, points)
+    for depth in {max(1, sharp - 1), sharp}:
+        model = short_kernels(depth, reach=reach, padding_mode=padding_mode)
+        view = field_of_view(model, (points,))
+        assert view.full == (depth == sharp)
+        assert torch.equal(seen_in_jacobian(model, (points,), example=example).reached, view.reached)
+
+
+def test_no_depth_helps_where_a_layer_looks_one_way() -> None:
+    assert depth_for_full_view(OneWaySweep(2, axes=2, d_state=4), (4, 4)) is None
+    assert depth_for_full_view(nn.GELU(), (3,)) is None
+    assert depth_for_full_view(nn.GELU(), (1,)) == 1
+
+
+def test_zeroed_taps_are_not_seen() -> None:
+    layer = nn.Conv1d(1, 1, 3, padding=1)
+    layer.weight.data[0, 0, 2] = 0  # nothing from the point after
+    assert torch.equal(field_of_view(layer, (5,)).reached, torch.ones(5, 5).tril().triu(-1).bool())
+
+
+def test_linear_layers_and_spectral_layers_have_rules() -> None:
+    layer = LinearSSM(2, 3, modes=2, boundary="zero", direction="backward")
+    assert torch.equal(field_of_view(layer, (4,)).reached, torch.ones(4, 4).triu().bool())
+    sweep = LinearSweep([LinearSSM(2, 2, modes=2) for _ in range(2)])
+    assert depth_for_full_view(sweep, (4, 3)) == 2
+
+
+def test_sequence_and_parallel_follow_matrix_rules() -> None:
+    sweep = ParallelSweep(2, axes=2, d_state=4)
+    single = support(sweep, (3, 3))
+    assert torch.equal(then(single, single), (single.float() @ single.float()) > 0)
+    assert single.diagonal().all()
+
+
+def test_a_view_is_drawn_with_its_share() -> None:
+    views = {
+        "all": FieldOfView((4,), torch.ones(4, 4, dtype=torch.bool)),
+        "some": FieldOfView((4,), torch.eye(4, dtype=torch.bool)),
+    }
+    panels = plot_field_of_view(views).axes
+    assert [panel.get_title() for panel in panels] == ["all\n100 % of pairs", "some\n25 % of pairs"]
+    assert panels[1].images[0].get_array().sum() == 4
+
+
+def test_a_share_that_only_rounds_to_everything_is_not_called_everything() -> None:
+    nearly = torch.ones(100, 100, dtype=torch.bool)
+    nearly[0, 99] = False
+    (panel,) = plot_field_of_view({"nearly": FieldOfView((10, 10), nearly)}).axes
+    assert panel.get_title() == "nearly\n99.9 % of pairs"
+    assert panel.images[0].get_array().shape == (10, 10)
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_what_makes_no_sense_is_refused() -> None:
+    one, two = FieldOfView((4,), torch.eye(4).bool()), FieldOfView((2, 2), torch.eye(4).bool())
+    with pytest.raises(ValueError, match=r"`point` must index the grid \(2, 2\), got \(2, 0\)"):
+        two.inputs_of(2, 0)
+    with pytest.raises(ValueError, match=r"`grid` must hold the number of points of each axis, got \(\)"):
+        field_of_view(nn.GELU(), ())
+    with pytest.raises(TypeError, match="no rule for the kernels of a LSTM. Use `seen_in_jacobian`"):
+        field_of_view(nn.LSTM(2, 2), (4,))
+    with pytest.raises(ValueError, match="`example` is needed for a Conv1d, whose input this function cannot guess"):
+        seen_in_jacobian(nn.Conv1d(1, 1, 1), (4,))
+    with pytest.raises(ValueError, match=r"`example` must end in the axes \(4,\) of the grid, got shape \(1, 1, 5\)"):
+        seen_in_jacobian(nn.Conv1d(1, 1, 1), (4,), example=torch.randn(1, 1, 5))
+    with pytest.raises(ValueError, match="`views` is empty"):
+        plot_field_of_view({})
+    with pytest.raises(ValueError, match=r"all have one grid axis, or all two, got grids \(4,\), \(2, 2\)"):
+        plot_field_of_view({"one": one, "two": two})
