@@ -1,6 +1,8 @@
 """Generating in real processes: several workers, and workers or main process killed without warning."""
 
 import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,6 +97,23 @@ def test_a_killed_generation_continues_to_the_same_bits(uninterrupted: dict[str,
     while any(is_alive(worker) for worker in workers):
         assert time.monotonic() < deadline, "workers outlive the main process"
         time.sleep(0.02)
+
+
+@pytest.mark.verify
+def test_twenty_kills_at_random_moments_change_no_bit(uninterrupted: dict[str, bytes], tmp_path: Path) -> None:
+    rng = random.Random(0)
+    for _ in range(20):
+        kept = len(list((tmp_path / "heat").glob(".progress/*-shard-*.json")))
+        if kept >= 34 or (tmp_path / "heat" / MANIFEST).exists():
+            shutil.rmtree(tmp_path / "heat")
+            kept = 0
+        process, folder = started(tmp_path, after=kept + 1)
+        time.sleep(rng.uniform(0, 0.03))
+        process.kill()
+        process.communicate()
+    generate(PLAN, folder, workers=2, origin=ORIGIN)
+    assert files(folder) == uninterrupted
+    assert verify(folder).fine
 
 
 def test_a_killed_worker_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:

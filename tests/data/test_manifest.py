@@ -14,7 +14,6 @@ from ssno.data.manifest import (
     note_path,
     read_manifest,
     seal,
-    split_folder,
     unseal,
     write_manifest,
     write_note,
@@ -111,15 +110,6 @@ def test_a_shard_listed_twice_is_refused(tmp_path: Path) -> None:
     manifest = write_manifest(tmp_path, recipe={}, entries=[entry(), entry()])
     with pytest.raises(DataError, match="list of shards is malformed"):
         entries_of(manifest)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_a_split_may_be_served_by_another(tmp_path: Path) -> None:
-    write_manifest(tmp_path, recipe={"same_as": {"valid": "test"}}, entries=[])
-    assert split_folder(tmp_path, "valid") == tmp_path / "test"
-    assert split_folder(tmp_path, "train") == tmp_path / "train"
-    with pytest.raises(ValueError, match="`split` must be one of train, valid, test, got 'val'"):
-        split_folder(tmp_path, "val")  # type: ignore[arg-type]
 
 
 def test_a_shard_is_finished_if_its_note_and_its_size_say_so(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def generate(
             report(min(solved, total), total)
 
         run(plan, folder, todo, workers=workers, batch=batch, provenance=origin, report=tell, stored=made.append)
+        report(total, total)  # fractions of trajectories may not add up to the last digit
     missing = len(plan.shards()) - len(finished_shards(folder, plan.shards()))
     if missing == 0 and not dry_run:
         seal_folder(plan, folder)

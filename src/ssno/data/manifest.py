@@ -22,7 +22,7 @@ from typing import Any
 
 from ssno.data.errors import DataError
 from ssno.data.plan import Shard
-from ssno.data.seeds import SPLITS, Split
+from ssno.data.seeds import Split
 from ssno.data.wholefile import write_whole
 
 MANIFEST = "manifest.json"
@@ -147,13 +147,6 @@ def _is_sound(entry: Entry) -> bool:
         and isinstance(entry.sha256, str)
         and isinstance(entry.provenance, dict)
     )
-
-
-def split_folder(folder: Path, split: Split) -> Path:
-    """Where the shards of a split are: its own folder, or that of the split it is the same as."""
-    if split not in SPLITS:
-        raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}.")
-    return folder / read_manifest(folder)["recipe"].get("same_as", {}).get(split, split)
 
 
 def note_path(folder: Path, shard: Shard) -> Path:
