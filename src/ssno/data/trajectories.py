@@ -302,7 +302,7 @@ class Trajectories:
             raise DataError(
                 f"{names[c]!r} is not finite in trajectory {row}, frame "
                 f"{self.frame_index[t] + rows[n, 2]} of {where} ({len(bad)} such frames). "
-                "`ssno data inspect` lists them; leave those trajectories out."
+                "`ssno data inspect` lists them, `ssno data convert --drop-not-finite` leaves them out."
             )
 
 

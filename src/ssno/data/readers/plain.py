@@ -17,6 +17,7 @@ from ssno.data.grids import axis_from_coordinates, box
 from ssno.data.patterns import MEANING, Pattern, example_pattern, parse_pattern
 from ssno.data.probe import Contents, StoredArray
 from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.suggest import suggest_axes
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problem import Axis
 
@@ -95,7 +96,7 @@ def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
         return parse_pattern(" ".join(words))
     raise DataError(
         f"The axes of {stored.array.label}, of shape {stored.shape}, have no names. Name them, one word per axis: "
-        f"--axes {example_pattern(len(stored.shape))!r}."
+        f'--axes "{suggest_axes(stored.shape) or example_pattern(len(stored.shape))}" (a guess).'
     )
 
 

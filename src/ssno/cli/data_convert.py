@@ -1,0 +1,132 @@
+"""`ssno data convert FILE OUT`: write trajectories of any readable file or folder in our own layout."""
+
+import json as json_format
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ssno.cli.progress import progress
+from ssno.data.convert import convert_data, divided, finite_only
+from ssno.data.division import FRACTIONS
+from ssno.data.inspection import open_sets
+from ssno.data.load import parse_index
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.reduction import How
+from ssno.data.trajectories import Trajectories
+
+
+def convert(
+    path: tyro.conf.Positional[Path],
+    out: tyro.conf.Positional[Path],
+    *,
+    splits: tuple[float, ...] = FRACTIONS,
+    cut: int | None = None,
+    time_index: str | None = None,
+    points: int | None = None,
+    reduction: How = "stride",
+    drop_not_finite: bool = False,
+    axes: str | None = None,
+    arrays: tuple[str, ...] = (),
+    fields: tuple[str, ...] = (),
+    context: tuple[str, ...] = (),
+    dt: float | None = None,
+    lengths: tuple[float, ...] = (),
+    periodic: bool = True,
+    viscosity: float | None = None,
+    per_shard: int | None = None,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Write a file or folder as a dataset of ssno: checksummed, divided, ready for `ssno train OUT`.
+
+    Args:
+        path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
+        out: The new folder.
+        splits: Fractions, or counts, for train, valid and test, if the source is not divided; in stored order.
+        cut: Cut long runs into pieces of this many frames.
+        time_index: Frames to keep, START:STOP:STEP.
+        points: Points to keep along the first space axis; the others in proportion.
+        reduction: How to reduce points.
+        drop_not_finite: Leave out trajectories with NaN or infinity, instead of stopping there.
+        axes: Names of the axes as stored, "batch time x channel".
+        arrays: Arrays in the file that hold the state.
+        fields: Names for the channels.
+        context: Channels or arrays that are known and not predicted.
+        dt: Time between frames.
+        lengths: Physical length of each space axis.
+        periodic: Whether the space axes repeat.
+        viscosity: For KS files, which do not say.
+        per_shard: Trajectories per file.
+        dry_run: Say what would be written, and stop.
+        json: Print the result as JSON.
+    """
+    options = ReadOptions(
+        axes=axes,
+        arrays=arrays,
+        fields=fields,
+        context=context,
+        dt=dt,
+        lengths=lengths,
+        periodic=periodic,
+        viscosity=viscosity,
+    )
+    if out.exists():
+        raise FileExistsError(f"{out} exists already; choose another name, or move it away.")
+
+    def view(data: Trajectories) -> Trajectories:
+        frames = None if time_index is None else parse_index(time_index)
+        data = data.select(time_index=frames, points=points, reduction=reduction)
+        data = data if cut is None else data.cut(cut)
+        return finite_only(data) if drop_not_finite else data
+
+    sets = divided({split: view(data) for split, data in open_sets(path, options)[0].items()}, splits)
+    if not dry_run:
+        with progress(f"convert {path.name}") as advance:
+            convert_data(sets, out, source=path.name, per_shard=per_shard, report=advance)
+    result = describe(sets, out, written=not dry_run)
+    if json:
+        print(json_format.dumps(result, indent=1))
+    else:
+        show(result)
+
+
+def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> dict[str, Any]:
+    """What was, or would be, written."""
+    data = next(iter(sets.values()))
+    channels = len(data.fields) + len(data.context_fields)
+    values = len(data.times) * channels * prod(axis.points for axis in data.axes)
+    return {
+        "out": str(out),
+        "written": written,
+        "trajectories": {split: len(part) for split, part in sets.items()},
+        "frames": len(data.times),
+        "fields": list(data.fields),
+        "context": list(data.context_fields),
+        "grid": [axis.points for axis in data.axes],
+        "bytes_before_compression": 4 * values * sum(len(part) for part in sets.values()),
+        "bytes_on_disk": sum(file.stat().st_size for file in out.rglob("*") if file.is_file()) if written else None,
+    }
+
+
+def show(result: Mapping[str, Any], console: Console | None = None) -> None:
+    """The result as a table, and what to do next."""
+    console = Console() if console is None else console
+    table = Table("what", "value", title=escape(f"{result['out']}: {'written' if result['written'] else 'dry run'}"))
+    table.add_row("trajectories", ", ".join(f"{count} {split}" for split, count in result["trajectories"].items()))
+    table.add_row("frames", str(result["frames"]))
+    table.add_row("fields", escape(", ".join(result["fields"])))
+    if result["context"]:
+        table.add_row("known fields", escape(", ".join(result["context"])))
+    table.add_row("grid", " x ".join(str(points) for points in result["grid"]))
+    table.add_row("before compression", f"{result['bytes_before_compression'] / 1e6:.4g} MB")
+    if result["written"]:
+        table.add_row("on disk", f"{result['bytes_on_disk'] / 1e6:.4g} MB")
+    console.print(table)
+    if result["written"]:
+        console.print(f"Train on it: [bold]ssno train {escape(result['out'])}[/bold]", soft_wrap=True)

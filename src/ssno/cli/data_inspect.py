@@ -1,0 +1,199 @@
+"""`ssno data inspect FILE`: what is in a file or folder, what is wrong with it, how to train on it."""
+
+import json as json_format
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ssno.data.inspection import MOST, Inspection, inspect_data
+from ssno.data.readers.protocol import WHOLE, ReadOptions
+from ssno.data.trajectories import Trajectories
+from ssno.plots.gallery import gallery
+from ssno.plots.style import save
+
+SHOWN = {1: 4, 2: 2, 3: 1}  # trajectories drawn, by the number of space axes
+LISTED = 8  # numbers of a list that are printed; --json has them all
+
+
+def inspect(
+    path: tyro.conf.Positional[Path],
+    *,
+    against: Path | None = None,
+    axes: str | None = None,
+    arrays: tuple[str, ...] = (),
+    fields: tuple[str, ...] = (),
+    context: tuple[str, ...] = (),
+    dt: float | None = None,
+    lengths: tuple[float, ...] = (),
+    periodic: bool = True,
+    viscosity: float | None = None,
+    everything: bool = False,
+    draw: bool = True,
+    picture: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Look into a file or folder: format, axes, fields, ranges, values not finite, duplicates, leaks.
+
+    Prints a table and the command to train on it, and draws a few trajectories.
+
+    Args:
+        path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
+        against: Another file or folder, to find frames that occur in both.
+        axes: Names of the axes as stored, "batch time x channel".
+        arrays: Arrays in the file that hold the state.
+        fields: Names for the channels.
+        context: Channels or arrays that are known and not predicted.
+        dt: Time between frames.
+        lengths: Physical length of each space axis.
+        periodic: Whether the space axes repeat.
+        viscosity: For KS files, which do not say.
+        everything: Read all trajectories, also of files larger than 2 GiB.
+        draw: Draw a few trajectories.
+        picture: Where to draw them; NAME-inspect.png here if not given.
+        json: Print the result as JSON.
+    """
+    options = ReadOptions(
+        axes=axes,
+        arrays=arrays,
+        fields=fields,
+        context=context,
+        dt=dt,
+        lengths=lengths,
+        periodic=periodic,
+        viscosity=viscosity,
+    )
+    found, sets = inspect_data(path, options, against=against, most=None if everything else MOST)
+    drawn = None
+    if draw and sets:
+        drawn = draw_sets(sets, Path(f"{stem(path)}-inspect.png") if picture is None else picture)
+    if json:
+        print(json_format.dumps(to_json(found, drawn), indent=1))
+    else:
+        show(found, drawn)
+
+
+def stem(path: Path) -> str:
+    """A file's name without its ending; a folder's name may contain dots."""
+    return path.name if path.is_dir() else path.stem
+
+
+def to_json(found: Inspection, drawn: Path | None) -> dict[str, Any]:
+    """The report as JSON; numbers that are not finite, such as the range of an all-NaN field, become null."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: clean(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [clean(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return clean({**asdict(found), "picture": None if drawn is None else str(drawn)})
+
+
+def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
+    """A few evenly spaced trajectories of the first set."""
+    data = next(iter(sets.values()))
+    count = min(SHOWN[len(data.axes)], len(data))
+    numbers = [round(i * (len(data) - 1) / max(1, count - 1)) for i in range(count)]
+    frames = data.read(numbers, finite=False)
+    figure = gallery(
+        frames.state.numpy(),
+        fields=data.fields,
+        times=data.times,
+        lengths=[axis.length for axis in data.axes],
+        names=[axis.name for axis in data.axes],
+        numbers=numbers,
+        title=f"{data.name}: {', '.join(data.fields)}",
+    )
+    return save(figure, path)
+
+
+def show(found: Inspection, drawn: Path | None, console: Console | None = None) -> None:
+    """The report as tables and plain sentences."""
+    console = Console() if console is None else console
+    console.print(f"[bold]{escape(found.path)}[/bold]: {escape(found.format or 'not recognised')} ({found.container})")
+    if found.format is None or found.format == "arrays":
+        listing = Table("array", "holds", box=SIMPLE_HEAD, pad_edge=False)
+        for name, what in {**found.arrays, **{n: f"not read: {why}" for n, why in found.refused.items()}}.items():
+            listing.add_row(escape(name), escape(what))
+        console.print(listing)
+    if found.problem is not None:
+        console.print(escape(found.problem))
+        if found.command:
+            console.print(f"A guess, to be checked: [bold]{escape(found.command)}[/bold]", soft_wrap=True)
+        return
+    for line in facts(found):
+        console.print(escape(line))
+    table = Table("split", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("field", overflow="fold")
+    for heading in ("low", "high", "mean", "std", "std of a step", "not finite"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for report in found.sets:
+        for field in report.fields:
+            numbers = (field.low, field.high, field.mean, field.std, field.change)
+            name = f"{field.name} (known)" if field.known else field.name
+            table.add_row(report.split, escape(name), *(f"{number:.3g}" for number in numbers), str(field.bad))
+    console.print(table)
+    for line in findings(found):
+        console.print(f"[bold red]![/bold red] {escape(line)}")
+    for note in found.notes:
+        console.print(f"[yellow]*[/yellow] {escape(note)}")
+    if drawn is not None:
+        console.print(f"Picture: {escape(str(drawn))}")
+    console.print(f"Train on it: [bold]{escape(found.command)}[/bold]", soft_wrap=True)
+
+
+def facts(found: Inspection) -> list[str]:
+    """Sizes, time step, axes and parameters, a line each."""
+    sizes = ", ".join(f"{report.trajectories} {report.split}".removesuffix(f" {WHOLE}") for report in found.sets)
+    step = "not equally spaced" if found.dt is None else f"dt {found.dt:.6g}"
+    lines = [f"{found.name}: {sizes} trajectories of {found.frames} frames, {step}"]
+    for axis in found.axes:
+        kind = "periodic" if axis["periodic"] else "bounded"
+        lines.append(
+            f"{axis['name']}: {axis['points']} points, length {axis['length']:.6g}, spacing {axis['spacing']:.6g}, "
+            f"first at {axis['offset']:.6g}, {kind}"
+        )
+    ranges = (found.parameters or {}).items()
+    numbers = [f"{name} {low:.6g}" + (f" to {high:.6g}" if high > low else "") for name, (low, high) in ranges]
+    lines += [f"parameters: {', '.join(numbers)}"] if numbers else []
+    lines += [
+        f"{report.split}: looked at {report.examined} of {report.trajectories} trajectories (--everything reads all)"
+        for report in found.sets
+        if report.examined < report.trajectories
+    ]
+    return lines
+
+
+def findings(found: Inspection) -> list[str]:
+    """What is wrong, a sentence each."""
+
+    def some(items: tuple[Any, ...]) -> str:
+        return ", ".join(str(item) for item in items[:LISTED]) + (", ..." if len(items) > LISTED else "")
+
+    lines = []
+    for report in found.sets:
+        if report.not_finite:
+            lines.append(
+                f"{report.split}: {len(report.not_finite)} trajectories are not finite: {some(report.not_finite)}. "
+                "Leave them out with `ssno data convert --drop-not-finite`."
+            )
+        if report.duplicates:
+            pairs = tuple(f"{late} = {early}" for early, late in report.duplicates)
+            lines.append(f"{report.split}: {len(pairs)} trajectories occur twice: {some(pairs)}")
+        if report.frozen:
+            lines.append(f"{report.split}: {len(report.frozen)} stand still for a step: {some(report.frozen)}")
+    for leak in found.leaks:
+        lines.append(
+            f"{leak.here} shares {leak.frames} frames with {leak.there}, {leak.trajectories} trajectories entirely "
+            f"(for example {leak.example[0]} with {leak.example[1]}): errors measured on it mean little"
+        )
+    return lines

@@ -1,0 +1,110 @@
+"""`ssno data inspect` as a user calls it."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from ssno.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    values = np.random.default_rng(0).normal(size=(6, 5, 8))
+    np.savez("mine.npz", u=values)
+    values[2] = values[1]
+    values[3, 1, 1] = np.nan
+    np.savez("bad.npz", u=values)
+    return tmp_path
+
+
+def test_a_file_without_names_is_listed_and_a_call_suggested(folder, capsys) -> None:
+    main(["data", "inspect", "mine.npz"])
+    printed = capsys.readouterr().out
+    assert "mine.npz: not recognised (npz)" in printed
+    assert "float64 (6, 5, 8)" in printed
+    assert 'A guess, to be checked: ssno data inspect mine.npz --axes "batch time x"' in printed
+    assert not (folder / "mine-inspect.png").exists()
+
+
+def test_with_axes_it_is_described_drawn_and_the_training_command_printed(folder, capsys) -> None:
+    main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--dt", "0.1", "--lengths", "2"])
+    printed = capsys.readouterr().out
+    assert "mine: 6 trajectories of 5 frames, dt 0.1" in printed
+    assert "x: 8 points, length 2, spacing 0.25, first at 0, periodic" in printed
+    assert "Train on it: ssno train mine.npz --data.axes 'batch time x' --data.dt 0.1 --data.lengths 2.0" in printed
+    picture = imread(folder / "mine-inspect.png")
+    assert picture.std() > 0.05
+
+
+def test_problems_are_named_with_their_trajectories(folder, capsys) -> None:
+    arguments = ["--axes", "batch time x", "--no-draw", "--against", "mine.npz", "--no-periodic", "--everything"]
+    main(["data", "inspect", "bad.npz", *arguments])
+    printed = capsys.readouterr().out.replace("\n", " ")
+    assert "! all: 1 trajectories are not finite: 3. Leave them out with" in printed
+    assert "! all: 1 trajectories occur twice: 2 = 1" in printed
+    assert "! all shares 29 frames with mine.npz:all, 5 trajectories entirely" in printed
+    assert "* The file has no times: the step is taken as 1. Give --dt." in printed
+    assert "bounded" in printed
+
+
+def test_json_has_everything_and_nulls_instead_of_nan(folder, capsys) -> None:
+    np.savez("nan.npz", u=np.full((2, 3, 4), np.nan))
+    main(["data", "inspect", "nan.npz", "--axes", "batch time x", "--json", "--picture", "pictures/a.png"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["sets"][0]["fields"][0]["low"] is None
+    assert found["sets"][0]["not_finite"] == [0, 1]
+    assert (found["format"], found["picture"]) == ("arrays", "pictures/a.png")
+    assert (folder / "pictures" / "a.png").is_file()
+
+
+def test_options_for_fields_context_arrays_and_viscosity_reach_the_reader(folder, capsys) -> None:
+    np.savez("two.npz", u=np.random.default_rng(0).normal(size=(3, 5, 8, 2)), f=np.ones((3, 8)))
+    options = ["--axes", "batch time x channel", "--arrays", "u", "--fields", "a", "b", "--context", "f", "--no-draw"]
+    main(["data", "inspect", "two.npz", *options, "--json"])
+    fields = json.loads(capsys.readouterr().out)["sets"][0]["fields"]
+    assert [(field["name"], field["known"]) for field in fields] == [("a", False), ("b", False), ("f", True)]
+    with h5py.File("KS_train.h5", "w") as file:
+        group = file.create_group("train")
+        group["pde_3-8"] = np.zeros((4, 3, 8))
+        group["x"] = np.tile(np.arange(8.0), (4, 1))
+        group["t"] = np.tile(np.arange(3.0), (4, 1))
+    main(["data", "inspect", "KS_train.h5", "--viscosity", "0.2", "--no-draw"])
+    assert "parameters: viscosity 0.2" in capsys.readouterr().out
+
+
+def test_a_sampled_file_says_so(folder, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("ssno.cli.data_inspect.MOST", 4 * 5 * 8 * 2)
+    main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--no-draw"])
+    assert "all: looked at 2 of 6 trajectories (--everything reads all)" in capsys.readouterr().out
+
+
+def test_long_lists_are_cut_short(folder, capsys) -> None:
+    values = np.tile(np.random.default_rng(0).normal(size=(1, 3, 8)), (20, 1, 1))
+    np.savez("same.npz", u=values)
+    main(["data", "inspect", "same.npz", "--axes", "batch time x", "--no-draw"])
+    printed = capsys.readouterr().out.replace("\n", " ")
+    assert "19 trajectories occur twice: 1 = 0" in printed
+    assert "8 = 0, ..." in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.h5"], "There is no file none.h5"),
+        (["mine.npz", "--axes", "batch tim x"], "did you mean 'time'"),
+        (["mine.npz", "--axes", "batch time x", "--dt", "-1"], "`dt` must be a positive number"),
+    ],
+)
+def test_mistakes_end_in_one_line_and_code_two(folder, capsys, arguments, message) -> None:
+    if "tim" in " ".join(arguments).split():  # a file that cannot be read as asked is listed, with the reason
+        main(["data", "inspect", *arguments])
+        assert message in capsys.readouterr().out.replace("\n", " ")
+        return
+    with pytest.raises(SystemExit, match="2"):
+        main(["data", "inspect", *arguments])
+    assert message in capsys.readouterr().err

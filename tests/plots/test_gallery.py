@@ -1,0 +1,73 @@
+"""Pictures of trajectories: what is up, what is right, which colours."""
+
+import numpy as np
+import pytest
+
+from ssno.plots.gallery import colours, gallery
+
+
+def images(figure):
+    return [image for axes in figure.axes for image in axes.get_images()]
+
+
+def test_space_time_pictures_have_time_running_downwards() -> None:
+    state = np.zeros((2, 4, 1, 8))
+    state[1, 3, 0, 7] = 1.0
+    figure = gallery(state, fields=["u"], times=np.arange(4.0), lengths=[2.0], numbers=[3, 9], title="a title")
+    _, second = images(figure)
+    assert second.get_array()[3, 7] == 1
+    assert second.get_extent() == [0, 2, 3.5, -0.5]  # bottom is the last time
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["trajectory 3", "trajectory 9"]
+    assert figure.get_suptitle() == "a title"
+
+
+def test_frames_have_x_to_the_right_and_y_upwards() -> None:
+    state = np.zeros((1, 9, 1, 4, 6))
+    state[0, 8, 0, 3, 0] = 1.0  # last frame, largest x, smallest y
+    figure = gallery(state, fields=["u"], times=np.arange(9.0), lengths=[2.0, 3.0])
+    shown = images(figure)
+    assert len(shown) == 5
+    last = shown[-1].get_array()
+    assert last.shape == (6, 4)
+    assert last[-1, -1] == 1  # bottom right
+    assert shown[-1].get_extent() == [0, 2, 0, 3]
+
+
+def test_three_dimensions_are_cut_through_the_middle_of_each_axis() -> None:
+    state = np.zeros((1, 2, 1, 4, 6, 8))
+    state[0, 1, 0, 2, 3, 4] = 1.0  # the middle of all axes
+    figure = gallery(state, fields=["u"], times=np.arange(2.0), lengths=[1.0, 2.0, 3.0])
+    shown = images(figure)
+    assert [image.get_array().shape for image in shown] == [(6, 4), (6, 4), (8, 4), (8, 4), (8, 6), (8, 6)]
+    assert [image.get_array().max() for image in shown] == [0, 1, 0, 1, 0, 1]
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
+    assert [label.split("\n")[1] for label in labels] == [
+        "middle z: y over x",
+        "middle y: z over x",
+        "middle x: z over y",
+    ]
+
+
+def test_every_field_has_its_own_scale_and_at_most_four_are_drawn() -> None:
+    state = np.random.default_rng(0).normal(size=(1, 3, 6, 8)) * np.arange(1, 7)[:, None]
+    figure = gallery(state, fields=list("abcdef"), times=np.arange(3.0), lengths=[1.0])
+    limits = [image.get_clim() for image in images(figure)]
+    assert len(limits) == 4
+    assert limits == sorted(limits, key=lambda pair: pair[1])
+
+
+def test_colours_are_symmetric_for_signed_fields_and_survive_constant_and_missing_ones() -> None:
+    assert colours(np.array([-1.0, 3.0]))[1:] == (-3, 3)
+    assert colours(np.array([1.0, 3.0]))[1:] == (1, 3)
+    assert colours(np.array([2.0, 2.0]))[1:] == (1.5, 2.5)
+    assert colours(np.array([np.nan, np.inf]))[1:] == (-0.5, 0.5)
+
+
+def test_a_single_frame_can_be_drawn() -> None:
+    figure = gallery(np.ones((1, 1, 1, 8)), fields=["u"], times=np.zeros(1), lengths=[1.0])
+    assert images(figure)[0].get_extent() == [0, 1, 0.5, -0.5]
+
+
+def test_four_space_axes_are_refused() -> None:
+    with pytest.raises(ValueError, match="`state` must have 1 to 3 space axes"):
+        gallery(np.zeros((1, 1, 1, 2, 2, 2, 2)), fields=["u"], times=np.zeros(1), lengths=[1.0])
