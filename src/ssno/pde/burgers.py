@@ -11,7 +11,8 @@ constant. One in ten is replaced by its absolute value, the sign is random, one 
 ½ [tanh((x - x_L) / 0.01) - tanh((x - x_R) / 0.01)].
 
 Two solvers. `fv` is the scheme class of the public data (second-order finite volumes, 1024 cells), whose numerical
-dissipation is part of the data. `exact` resolves the shocks (ETDRK4, 4096 points, h = 5e-4).
+dissipation is part of the data. `exact` resolves the shocks (ETDRK4, 4096 points, h <= 5e-4): typically within 1e-6
+of the closed solution, 4e-4 for the strongest shocks just after they form; twice the points bring that to 3e-6.
 """
 
 from collections.abc import Sequence
@@ -39,8 +40,9 @@ LEFT_EDGE, RIGHT_EDGE, EDGE_RANGE = 0.1, 0.55, 0.35
 PUBLIC_PERIOD = 1 - 1 / 1024
 """The public generator measures wavelengths from the first to the last cell centre of its 1024 cells."""
 
-STABLE = 4.5
-"""ETDRK4 amplifies no wave of u_t + speed u_x = diffusivity u_xx while dt speed^2 <= 4.9 diffusivity (computed)."""
+STEP_LIMIT = 2.2
+"""Largest dt max|u|^2 / diffusivity of `exact`: less than half of 4.9, where ETDRK4 starts to amplify waves of
+u_t + speed u_x = diffusivity u_xx (computed), because a moving shock should take a few steps to cross its width."""
 
 LANES = 32
 SPECTRAL_BLOCK = 4
@@ -54,8 +56,8 @@ class Burgers(Problem):
     """The recipe; see the top of this module for equation, initial condition and solvers.
 
     Frames sit on the centres of every (cells / points)-th of `cells` cells, for both solvers. `cfl` belongs to `fv`;
-    `spectral_points` and `step`, the longest step allowed, to `exact`: trajectories with max |u| > 1.7 take halves or
-    quarters of it, for stability.
+    `spectral_points` and `step`, the longest step allowed, to `exact`: trajectories with max |u| > 1.18 take halves
+    or quarters of it.
     `window="correlated"` copies the public generator, which uses one random number U for the coin and both edges: a
     window appears if U < 0.1 and then x_L = 0.1 + 0.35 U, x_R = x_L + 0.45. `"independent"` draws them separately.
     `initial_period` is the length in which a wave with wavenumber 1 fits; None takes 1 - 1/1024 for `fv`, as in the
@@ -205,13 +207,15 @@ class Burgers(Problem):
         return in_blocks(solve_block, parameters, size=size, frames=self.frames, group=steps, progress=progress)
 
     def _halvings(self, speed: float) -> int:
-        """How often to halve the step so that ETDRK4 is stable: dt speed^2 <= STABLE diffusivity.
+        """How often to halve the step for stability and accuracy: dt speed^2 <= STEP_LIMIT diffusivity.
 
         `speed` = max |u(x, 0)| bounds |u| at all times, so one step serves a whole trajectory.
         """
         longest = self.frame_interval / self.steps_per_frame
-        excess = longest * speed**2 / (STABLE * self.diffusivity)
-        return int(np.ceil(np.log2(max(excess, 1.0))))
+        excess = speed * np.sqrt(longest / (STEP_LIMIT * self.diffusivity))
+        if not 1 < excess < np.inf:  # not finite: the solver will say which trajectory
+            return 0
+        return int(np.ceil(2 * np.log2(excess)))
 
     def _initial(self, parameters: Sequence[Parameters], axis: Axis) -> np.ndarray:
         return np.stack([self.initial_condition(one, axis) for one in parameters])[:, None]

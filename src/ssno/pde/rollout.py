@@ -50,6 +50,9 @@ def spectral_frames(
     frame_done: FrameDone | None = None,
 ) -> Float[np.ndarray, "n t c *stored"]:
     """Fields at frames 0 ... `frames` - 1 on every `stride`-th point; frame 0 is `initial` itself."""
+    finite = np.isfinite(initial).reshape(len(initial), -1).all(axis=1)
+    if not finite.all():
+        raise SolverDiverged(int(np.argmin(finite)), 0, 0.0)
     every: tuple[EllipsisType | slice, ...] = (..., *(slice(None, None, stride) for _ in grid.axes))
     stored = np.empty((initial.shape[0], frames, *initial[every].shape[1:]))
     stored[:, 0] = initial[every]

@@ -1,0 +1,131 @@
+"""The Kuramoto-Sivashinsky recipe: against an independent solver, its statistics, its bitwise promise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.fftpack
+import scipy.integrate
+
+from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problem import SolverDiverged
+
+
+def drawn(problem: KuramotoSivashinsky, count: int, seed: int = 11) -> list[dict[str, np.ndarray]]:
+    rng = np.random.Generator(np.random.Philox(seed))
+    return [problem.draw(rng) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def problem() -> KuramotoSivashinsky:
+    return KuramotoSivashinsky(frames=4, end_time=0.3)
+
+
+def relative(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+def test_the_public_generator_gives_the_same_trajectory() -> None:
+    """Method of lines with spectral derivatives, no dealiasing, Radau with tolerance 1e-9: how the data were made."""
+    problem = KuramotoSivashinsky(viscosity=0.1, frames=2, end_time=0.5)
+    (parameters,) = drawn(problem, 1)
+    length = problem.length
+
+    def rate(time: float, u: np.ndarray) -> np.ndarray:
+        u_x, u_xx, u_xxxx = (scipy.fftpack.diff(u, order, length) for order in (1, 2, 4))
+        return -u * u_x - u_xx - problem.viscosity * u_xxxx
+
+    start = problem.initial_condition(parameters, problem.axes[0])
+    reference = scipy.integrate.solve_ivp(rate, (0, 0.5), start, method="Radau", rtol=1e-9, atol=1e-9).y[:, -1]
+    assert relative(problem.solve([parameters]).state[0, -1, 0], reference) < 1e-8
+
+
+def test_the_default_step_and_grid_are_fine_enough() -> None:
+    """Over the whole window, at the smallest viscosity: half the step or half as many points again change little."""
+    problem = KuramotoSivashinsky(viscosity=0.075, frames=6)
+    parameters = drawn(problem, 8)
+    state = problem.solve(parameters).state
+    half_step = dataclasses.replace(problem, step=0.0025).solve(parameters).state
+    finer_grid = dataclasses.replace(problem, solver_points=1024).solve(parameters).state
+    assert relative(state[:, -1], half_step[:, -1]) < 2e-5
+    assert relative(state[:, -1], finer_grid[:, -1]) < 2e-5
+
+
+def test_waves_grow_from_their_stated_size_into_chaos() -> None:
+    """rms 0.645 at the start, about 4.3 at the end for viscosity 0.075, |u| around 11."""
+    problem = KuramotoSivashinsky(frames=2)
+    state = problem.solve(drawn(problem, 64)).state[:, :, 0]
+    assert 0.55 < np.sqrt((state[:, 0] ** 2).mean()) < 0.75
+    assert 4.0 < np.sqrt((state[:, -1] ** 2).mean()) < 4.6
+    assert 9 < np.abs(state).max() < 13
+
+
+@pytest.mark.parametrize(("waves", "rms"), [(10, 0.6455), (21, 0.9354)])
+def test_initial_waves_have_the_stated_statistics(waves: int, rms: float) -> None:
+    """rms^2 = waves * (1/12) / 2; wavenumbers 1 ... lmax - 1."""
+    problem = KuramotoSivashinsky(waves=waves, points=64)
+    parameters = drawn(problem, 1500)
+    fields = np.stack([problem.initial_condition(one, problem.axes[0]) for one in parameters])
+    assert abs(np.sqrt((fields**2).mean()) - rms) < 0.02 * rms
+    assert np.abs(fields.mean(axis=1)).max() < 1e-13
+    numbers = np.concatenate([one["wavenumber"] for one in parameters])
+    assert np.array_equal(np.unique(numbers), np.arange(1, 9))
+    assert np.allclose(np.bincount(numbers)[1:] / len(numbers), 1 / 8, atol=0.01)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_trajectory_is_bitwise_the_same_in_any_batch(problem: KuramotoSivashinsky, count: int) -> None:
+    parameters = drawn(problem, 65)
+    together = problem.solve(parameters).state
+    chosen = np.random.default_rng(count).permutation(65)[:count]
+    assert np.array_equal(problem.solve([parameters[i] for i in chosen]).state, together[chosen])
+
+
+def test_order_and_threads_do_not_change_a_bit(problem: KuramotoSivashinsky) -> None:
+    import torch
+
+    parameters = drawn(problem, 7)
+    once = problem.solve(parameters).state
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert np.array_equal(problem.solve(parameters[::-1]).state[::-1], once)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_coarse_grid_stores_points_of_the_same_solution(problem: KuramotoSivashinsky) -> None:
+    parameters = drawn(problem, 2)
+    coarse = dataclasses.replace(problem, points=64)
+    assert np.array_equal(coarse.solve(parameters).state, problem.solve(parameters).state[..., ::8])
+    np.testing.assert_array_equal(coarse.axes[0].coordinates(), problem.axes[0].coordinates()[::8])
+
+
+def test_frames_and_steps_follow_the_public_data() -> None:
+    problem = KuramotoSivashinsky()
+    np.testing.assert_allclose(problem.times, 0.1 * np.arange(26))
+    np.testing.assert_allclose(problem.axes[0].coordinates(), 0.125 * np.arange(512))
+    assert problem.dt == pytest.approx(0.005)
+    assert problem.solver_options == {"points": 512, "dt": problem.dt, "dealias": True, "block": 64}
+
+
+def test_too_long_a_step_is_reported_with_trajectory_step_and_time() -> None:
+    problem = KuramotoSivashinsky(viscosity=0.01, frames=3, end_time=20.0, step=0.5)
+    with pytest.raises(SolverDiverged, match=r"Trajectory 0 of the batch is no longer finite at solver step \d+"):
+        problem.solve(drawn(problem, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"viscosity": 0.0}, "`viscosity` must be positive, got 0.0"),
+        ({"frames": 1}, "`frames` must be at least 2, got 1"),
+        ({"waves": 0}, "`waves` must be at least 1, got 0"),
+        ({"lmax": 1}, "`lmax` is excluded from the wavenumbers 1, 2, ...: at least 2, got 1"),
+        ({"points": 100}, "`solver_points` must be a positive multiple of `points`, got 512 and 100"),
+        ({"points": 0}, "`solver_points` must be a positive multiple of `points`, got 512 and 0"),
+    ],
+)
+def test_impossible_options_are_refused(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        KuramotoSivashinsky(**change)
