@@ -42,7 +42,7 @@ class Slow(Problem):
         return Solution(np.stack([one["values"] for one in parameters]))
 
 
-def cost(plan: Plan, *, workers: int = 1) -> module.Forecast:
+def cost(plan: Plan, *, workers: int | None = 1) -> module.Forecast:
     return forecast(plan, plan.shards(), workers=workers, batch=2, provenance=ORIGIN)
 
 
@@ -72,6 +72,14 @@ def test_a_slow_solver_is_stopped_early(monkeypatch: pytest.MonkeyPatch) -> None
     assert time.perf_counter() - start < 2
     assert 19 < measured.seconds < 60
     assert measured.bytes == 10 * trajectory_bytes(plan.problem)  # before compression: it is not known yet
+
+
+def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_TRIAL", 0.05)
+    monkeypatch.setattr(module, "available_cores", lambda: 4)
+    assert cost(Plan(Slow(0.01), {"train": 40}, per_shard=5), workers=None).workers == 1
+    assert cost(Plan(Slow(2.0), {"train": 40}, per_shard=5), workers=None).workers == 4
+    assert cost(Plan(Slow(2.0), {"train": 40}, per_shard=20), workers=None).workers == 2
 
 
 def test_nothing_to_do_costs_nothing() -> None:

@@ -52,7 +52,7 @@ class Request:
     )
     """Folder to write. An interrupted generation in it is continued."""
     workers: Best = None
-    """Single-threaded processes, one per core."""
+    """Single-threaded processes: one per core, where that pays."""
     batch: Best = None
     """Trajectories solved at once. Changes the speed, not the numbers."""
     per_shard: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: by size)")] = None

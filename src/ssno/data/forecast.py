@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ssno.data.plan import Plan, Shard, count_trajectories, trajectory_bytes
 from ssno.data.produce import encode
+from ssno.data.provenance import available_cores
 
 LONGEST_TRIAL = 3.0  # seconds
 WORKER_START = 3.0  # seconds to start a process and import torch
@@ -30,10 +31,12 @@ class _Enough(Exception):
 
 
 def forecast(
-    plan: Plan, shards: Sequence[Shard], *, workers: int, batch: int, provenance: Mapping[str, str | int]
+    plan: Plan, shards: Sequence[Shard], *, workers: int | None, batch: int, provenance: Mapping[str, str | int]
 ) -> Forecast:
-    """Solve one batch, or 3 seconds of it, write nothing, and scale up."""
-    workers = min(workers, len(shards))
+    """Solve one batch, or 3 seconds of it, write nothing, and scale up.
+
+    `workers=None` takes one process per core, unless a single one is done before the others have started.
+    """
     if not shards:
         return Forecast(0, 0, 0, 0.0, 0, 0)
     trial = replace(shards[0], count=min(batch, shards[0].count))
@@ -51,12 +54,18 @@ def forecast(
         stored = trajectory_bytes(plan.problem)  # compression is not known yet: an upper bound
     seconds = (time.perf_counter() - start) / solved
     trajectories = count_trajectories(shards)
+
+    def duration(processes: int) -> float:
+        return trajectories * seconds / processes + (WORKER_START if processes > 1 else 0.0)
+
+    choices = (1, available_cores()) if workers is None else (workers,)
+    workers = min((min(choice, len(shards)) for choice in choices), key=duration)
     largest = max(shard.count for shard in shards) * trajectory_bytes(plan.problem)
     return Forecast(
         shards=len(shards),
         trajectories=trajectories,
         workers=workers,
-        seconds=trajectories * seconds / workers + (WORKER_START if workers > 1 else 0.0),
+        seconds=duration(workers),
         bytes=round(trajectories * stored),
         memory=workers * (_memory_in_use() + 3 * largest),
     )

@@ -29,7 +29,7 @@ from ssno.data.manifest import (
     write_manifest,
 )
 from ssno.data.plan import Plan, count_trajectories
-from ssno.data.provenance import available_cores, provenance
+from ssno.data.provenance import provenance
 from ssno.data.wholefile import write_whole
 from ssno.data.workers import run
 
@@ -68,16 +68,15 @@ def generate(
 ) -> Outcome:
     """Make the shards of `part` that are not yet in `folder`, and the manifest once all parts are there.
 
-    `workers` is the number of single-threaded processes, one per core by default; `batch` the number of
-    trajectories solved at once. `announce` hears the forecast before the work starts, `report` the number of
+    `workers` is the number of single-threaded processes, by default one per core where that pays; `batch` the
+    number of trajectories solved at once. `announce` hears the forecast before the work starts, `report` the number of
     trajectories solved so far and in total. `dry_run` stops after the forecast and writes nothing. `origin` is
     what files and manifest say about versions, commit and hardware; those of this process by default.
     """
     start = time.monotonic()
-    workers = available_cores() if workers is None else workers
     batch = plan.problem.preferred_batch if batch is None else batch
     for name, value in (("workers", workers), ("batch", batch)):
-        if value < 1:
+        if value is not None and value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
     origin = provenance() if origin is None else origin
     mine = plan.part(*part)
@@ -98,7 +97,7 @@ def generate(
             solved += trajectories
             report(min(solved, total), total)
 
-        run(plan, folder, todo, workers=workers, batch=batch, provenance=origin, report=tell, stored=made.append)
+        run(plan, folder, todo, workers=cost.workers, batch=batch, provenance=origin, report=tell, stored=made.append)
         report(total, total)  # fractions of trajectories may not add up to the last digit
     missing = len(plan.shards()) - len(finished_shards(folder, plan.shards()))
     if missing == 0 and not dry_run:

@@ -60,7 +60,9 @@ def listen(
             assert isinstance(connection, Connection)
             try:
                 kind, content = connection.recv()
-            except EOFError:
+                if kind == "next":
+                    connection.send(queue.pop(0) if queue else None)
+            except (EOFError, OSError):  # the other end is closed, maybe in the middle of a message
                 process = team.pop(connection)
                 process.join()
                 if process.exitcode != 0:
@@ -69,13 +71,11 @@ def listen(
                         "Finished shards are kept: run the same command again, with fewer `workers`."
                     ) from None
                 continue
-            if kind == "next":
-                connection.send(queue.pop(0) if queue else None)
-            elif kind == "solved":
+            if kind == "solved":
                 report(content)
             elif kind == "stored":
                 stored(content)
-            else:
+            elif kind == "failed":
                 raise content
 
 
