@@ -181,7 +181,7 @@ def _unzipped(array: ZippedArray) -> np.ndarray:
     try:
         with zipfile.ZipFile(array.stamp.path) as archive, archive.open(array.member) as file:
             values = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, KeyError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"Cannot read {array.label}: {error}") from error
     if values.shape != array.shape or values.dtype.str != array.dtype:
         raise DataError(f"{array.label} is {values.dtype} {values.shape}, expected {array.dtype} {array.shape}.")

@@ -26,8 +26,10 @@ from jaxtyping import Num
 from ssno.data.arrays import H5Array, LazyArray, MappedArray, Stamp, ZippedArray
 from ssno.data.errors import DataError
 
-TIME_LIMIT = 30.0
+TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
+COMPUTING = 2  # seconds of computing, and one more per 16 MiB read through
 BUDGET = 128 * 2**20  # bytes read through at most: whole small files, samples of large ones
+OUT_OF_SECONDS = 24  # SIGXCPU
 SMALL = 64 * 2**20  # bytes of coordinates and parameters, which are read at once
 # The child needs no torch, so it must not run ssno/__init__.py: it gets an empty package with the same path.
 BOOT = """
@@ -102,12 +104,7 @@ def contents_of(path: str | Path, *, budget: int = BUDGET, time_limit: float = T
         raise FileNotFoundError(f"There is no file {path}.")
     if not path.is_file():
         raise DataError(f"{path} is not a file.")
-    try:
-        stamp = Stamp.of(path.resolve())
-        with open(path, "rb"):
-            pass
-    except OSError as error:
-        raise DataError(f"Cannot open {path}: {error.strerror}.") from error
+    stamp = Stamp.of(path.resolve())
     if stamp.size == 0:
         raise DataError(f"{path} is empty.")
     return _examined(stamp, budget, time_limit)
@@ -115,7 +112,9 @@ def contents_of(path: str | Path, *, budget: int = BUDGET, time_limit: float = T
 
 @lru_cache(maxsize=4096)
 def _examined(stamp: Stamp, budget: int, time_limit: float) -> Contents:
-    answer = _child().ask({"path": str(stamp.path), "budget": budget}, time_limit=time_limit)
+    seconds = COMPUTING + min(stamp.size, budget) // 2**24
+    request = {"path": str(stamp.path), "budget": budget, "seconds": seconds}
+    answer = _child().ask(request, time_limit=time_limit)
     if "error" in answer:
         raise DataError(f"{stamp.path} {answer['error']}.")
     arrays = {}
@@ -160,9 +159,12 @@ class Child:
             if not line:
                 code = process.wait()
                 self.stop()
-                raise DataError(
-                    f"{request['path']} crashed the library that reads it (exit code {code}): it is damaged or hostile."
+                what = (
+                    f"kept the library that reads it busy for more than {request['seconds']} s"
+                    if code == -OUT_OF_SECONDS
+                    else f"crashed the library that reads it (exit code {code})"
                 )
+                raise DataError(f"{request['path']} {what}: it is damaged or hostile.")
             return json.loads(line)
 
     def stop(self) -> None:

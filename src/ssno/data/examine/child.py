@@ -2,12 +2,14 @@
 
 It reads one JSON request per line, examines the file and answers with one JSON line: the arrays that can be read
 (name, shape, type, attributes, names of axes and, for plain files, where the numbers are) and those that will not be,
-with the reason. The system limits its memory, its parent (`ssno.data.probe`) its time.
+with the reason. The system limits its memory and its computing, its parent (`ssno.data.probe`) its time.
 """
 
 import json
+import math
 import os
 import sys
+import time
 import warnings
 
 import h5py
@@ -16,6 +18,11 @@ from ssno.data.examine.hdf5 import examine_hdf5
 from ssno.data.examine.numpy_files import examine_npy, examine_npz
 from ssno.data.examine.report import Record
 
+try:
+    import resource
+except ImportError:  # Windows: the parent's clock is the only limit there
+    resource = None  # type: ignore[assignment]
+
 MEMORY = 6 * 2**30
 
 
@@ -23,27 +30,35 @@ def examine(path: str, budget: int) -> Record:
     """Recognise a container by its first bytes and list it."""
     with open(path, "rb") as file:
         head = file.read(16)
+    kind, examiner = "HDF5", examine_hdf5
     if head.startswith(b"\x93NUMPY"):
-        return examine_npy(path, budget)
-    if head.startswith(b"PK"):
-        return examine_npz(path, budget)
-    if head.startswith((b"CDF\x01", b"CDF\x02")):
+        kind, examiner = "NPY", examine_npy
+    elif head.startswith(b"PK"):
+        kind, examiner = "NPZ", examine_npz
+    elif head.startswith((b"CDF\x01", b"CDF\x02")):
         from ssno.data.examine.netcdf3 import examine_netcdf3  # SciPy takes a while to import
 
-        return examine_netcdf3(path, budget)
-    if h5py.is_hdf5(path):
-        return examine_hdf5(path, budget)
-    return {"error": "is not an HDF5, NetCDF, NPY or NPZ file"}
+        kind, examiner = "NetCDF", examine_netcdf3
+    elif not h5py.is_hdf5(path):
+        return {"error": "is not an HDF5, NetCDF, NPY or NPZ file"}
+    try:
+        return examiner(path, budget)
+    except Exception as error:  # whatever trips over a damaged file, the file is at fault
+        return {"error": f"cannot be read as {kind}, it is damaged or incomplete ({type(error).__name__}: {error})"}
 
 
 def limit_memory() -> None:
-    """Let the system refuse what a damaged file might ask for. Not available on every system."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Let the system refuse what a damaged file might ask for."""
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def limit_seconds(seconds: int) -> None:
+    """Let the system end this process when it has computed for so long from now: a busy machine does not count."""
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + seconds, hard))
 
 
 def main() -> None:
@@ -54,9 +69,10 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing else may speak on the channel of answers
     for line in sys.stdin:
         request = json.loads(line)
+        limit_seconds(request["seconds"])
         try:
             answer = examine(request["path"], request["budget"])
-        except Exception as error:
-            answer = {"error": f"cannot be read: {type(error).__name__}: {error}"}
+        except OSError as error:
+            answer = {"error": f"cannot be opened: {error.strerror}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

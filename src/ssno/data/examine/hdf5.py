@@ -32,8 +32,8 @@ def attributes_of(node: h5py.Group | h5py.Dataset) -> Record:
 def examine_hdf5(path: str, budget: int) -> Record:
     """Walk an HDF5 file without leaving it and without visiting anything twice."""
     report = Report("hdf5", budget)
-    seen: set[int] = set()
     with h5py.File(path, "r") as file:
+        seen = {h5py.h5o.get_info(file.id).addr}
         stack: list[tuple[str, h5py.Group]] = [("", file["/"])]
         while stack:
             prefix, group = stack.pop()

@@ -1,0 +1,126 @@
+"""Damaged files end in data or in a `DataError`: no other exception, no crash, no hang."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssno.data.arrays import close_files
+from ssno.data.errors import DataError
+from ssno.data.generate import generate
+from ssno.data.probe import _examined, contents_of
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import open_contents
+from ssno.data.recipes import build_plan
+
+PATIENCE = 20.0  # seconds on a busy machine; the child may compute for two
+LARGE = (0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFFFFFFFFFF, 2**63 - 1, 2**40, 1)
+OPTIONS = {".npz": ReadOptions(axes="batch time x"), ".npy": ReadOptions(axes="batch time x")}
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory, public_files) -> dict[str, bytes]:
+    """One small healthy file of every kind."""
+    folder = tmp_path_factory.mktemp("originals")
+    generate(build_plan("heat", "tiny"), folder / "heat", workers=1)
+    public_files.pdebench_burgers(folder / "burgers.hdf5")
+    public_files.lpsda_ks(folder / "KS_train.h5", "train", samples=2, frames=6, points=8)
+    public_files.the_well(folder / "wake.hdf5")
+    public_files.netcdf4(folder / "four.nc")
+    public_files.netcdf3(folder / "three.nc")
+    values = np.random.default_rng(0).normal(size=(3, 4, 8))
+    np.savez(folder / "stored.npz", u=values, x=np.arange(8.0))
+    np.savez_compressed(folder / "packed.npz", u=values)
+    np.save(folder / "array.npy", values)
+    (folder / "shard.h5").write_bytes((folder / "heat" / "valid" / "shard-000.h5").read_bytes())
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def mutate(original: bytes, rng: np.random.Generator) -> bytes:
+    """Damage as it happens, or as an enemy does it: cuts, flips, zeros, noise, large numbers, swapped blocks."""
+    data = bytearray(original)
+    for _ in range(rng.integers(1, 4)):
+        # Headers and tables are at the beginning; most of the rest is plain numbers.
+        at = int(rng.integers(0, min(len(data), 4096) if rng.random() < 0.7 else len(data)))
+        size = int(rng.integers(1, 65))
+        kind = rng.integers(7)
+        if kind == 0:
+            del data[at:]
+        elif kind == 1:
+            data[at] ^= 1 << int(rng.integers(8))
+        elif kind == 2:
+            data[at : at + size] = bytes(len(data[at : at + size]))
+        elif kind == 3:
+            data[at : at + size] = rng.bytes(len(data[at : at + size]))
+        elif kind == 4:
+            value = LARGE[rng.integers(len(LARGE))]
+            width = 8 if value > 0xFFFFFFFF or rng.random() < 0.5 else 4
+            data[at : at + width] = value.to_bytes(width, "little" if rng.random() < 0.5 else "big")
+        elif kind == 5:
+            other = int(rng.integers(0, len(data)))
+            data[at : at + size] = data[other : other + size]
+        else:
+            data[at:at] = rng.bytes(size)
+        if not data:
+            return b"\x00"
+    return bytes(data)
+
+
+def outcome(path: Path) -> str:
+    """Open a file and read all of it, as training would; "data" or "error"."""
+    try:
+        for data in open_contents(contents_of(path), OPTIONS.get(path.suffix, ReadOptions())).values():
+            data.read(slice(None), finite=False)
+    except DataError:
+        return "error"
+    return "data"
+
+
+def campaign(originals: dict[str, bytes], folder: Path, count: int, seed: int) -> Counter[str]:
+    """Mutate files in turn and count what becomes of them."""
+    seen: Counter[str] = Counter()
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        name = list(originals)[number % len(originals)]
+        path = folder / f"{number}{Path(name).suffix}"
+        path.write_bytes(mutate(originals[name], rng))
+        start = time.monotonic()
+        try:
+            seen[outcome(path)] += 1
+        except Exception as error:
+            raise AssertionError(f"{name}, seed {seed}, number {number}: {type(error).__name__}: {error}") from error
+        assert time.monotonic() - start < PATIENCE, f"{name}, seed {seed}, number {number} took too long"
+        path.unlink()
+        if number % 50 == 0:
+            close_files()
+            _examined.cache_clear()
+    return seen
+
+
+def test_healthy_files_are_read(originals, tmp_path) -> None:
+    assert len(originals) == 9
+    for name, data in originals.items():
+        (tmp_path / name).write_bytes(data)
+        assert outcome(tmp_path / name) == "data", name
+
+
+def test_hundreds_of_mutated_files_end_in_data_or_in_our_error(originals, tmp_path) -> None:
+    seen = campaign(originals, tmp_path, 400, seed=1)
+    assert seen["error"] > 150
+    assert seen["data"] > 50  # plain numbers have no checksum: a changed number is still a number
+
+
+@pytest.mark.verify
+def test_ten_thousand_mutated_files_end_in_data_or_in_our_error(originals, tmp_path) -> None:
+    seen = campaign(originals, tmp_path, 10_000, seed=2)
+    assert sum(seen.values()) == 10_000
+
+
+def test_every_truncation_of_a_shard_is_refused(originals, tmp_path) -> None:
+    data = originals["shard.h5"]
+    for cut in np.linspace(0, len(data) - 1, 25).astype(int):
+        path = tmp_path / f"{cut}.h5"
+        path.write_bytes(data[:cut])
+        assert outcome(path) == "error", cut
