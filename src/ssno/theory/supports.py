@@ -115,9 +115,9 @@ def _(layer: LinearSweep, grid: Grid) -> Support:
 def _(layer: SpectralConvolution, grid: Grid) -> Support:
     """Its impulse response, moved to every point of the periodic grid."""
     channels = layer.weight.shape[-2]
-    impulses = torch.zeros(channels, *grid, channels, dtype=layer.weight.dtype)
-    impulses[(torch.arange(channels), *(0 for _ in grid), torch.arange(channels))] = 1  # one channel per frame
-    kernel = layer(impulses).ne(0).any(-1).any(0)
+    impulses = torch.zeros(channels, math.prod(grid), channels, dtype=layer.weight.dtype)
+    impulses[:, 0] = torch.eye(channels)  # one channel per frame
+    kernel = layer(impulses.unflatten(1, grid)).ne(0).any(-1).any(0)
     shifts = torch.cartesian_prod(*map(torch.arange, grid)).view(-1, len(grid))
     moved = [kernel.roll(tuple(shift), dims=tuple(range(len(grid)))).flatten() for shift in shifts.tolist()]
     return torch.stack(moved, dim=1)
