@@ -44,12 +44,13 @@ main()
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array of a file: where it is, what it holds, what the file says about it."""
+    """An array of a file: where it is, what it holds, what the file says about it, what the user should know."""
 
     array: LazyArray
     dtype: str
     attributes: Mapping[str, Any]
     dims: tuple[str, ...]
+    remark: str = ""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from ssno.data.suggest import suggest_axes
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problem import Axis
 
+NAMELESS = "array"  # what examiners call the one array of a file that has no names
 TAKES = frozenset({"axes", "arrays", "fields", "context", "dt", "lengths", "periodic"})
 
 
@@ -46,7 +47,7 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         times=times,
         axes=axes,
         parameters=_parameters(contents, sizes, used={*names, *options.context}),
-        notes=[note for note in (time_note, space_note) if note],
+        notes=[note for note in (time_note, space_note, *(contents[name].remark for name in names)) if note],
         limit=options.limit,
     )
     return {WHOLE: data}
@@ -113,7 +114,7 @@ def _fields(
     """Names of the predicted channels, their blocks, and a block for each context channel."""
     channels = pattern.size("channel", contents[names[0]].shape)
     if channels == 1:
-        labels = [_short(name) if contents.kind != "npy" else "u" for name in names]
+        labels = ["u" if name == NAMELESS else _short(name) for name in names]
     elif len(names) == 1:
         labels = list(default_fields(channels))
     else:

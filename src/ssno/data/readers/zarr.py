@@ -69,10 +69,20 @@ def zarr_contents(path: Path) -> Contents:
             else:
                 array = ZarrArray(path.resolve(), name, tuple(node.shape), node.dtype.str)
                 named = tuple(str(dim) for dim in dims) if all(dims) else ()
-                arrays[name] = StoredArray(array, node.dtype.str, attributes, named)
+                arrays[name] = StoredArray(array, node.dtype.str, attributes, named, _missing(name, node))
     except Exception as error:  # every codec and store has exceptions of its own
         raise DataError(f"{path} cannot be read as Zarr: {type(error).__name__}: {error}") from error
     return Contents(Stamp.of(path), "zarr", arrays, groups, refused)
+
+
+def _missing(name: str, node: Any) -> str:
+    """Zarr leaves out chunks that hold nothing but the fill value, so a missing chunk may be all zero or unwritten."""
+    absent = int(node.nchunks - node.nchunks_initialized)
+    if absent == 0:
+        return ""
+    return (
+        f"{absent} of {node.nchunks} chunks of {name!r} are not stored: they are all {node.fill_value}, or unwritten."
+    )
 
 
 def _package() -> Any:

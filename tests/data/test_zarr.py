@@ -1,0 +1,150 @@
+"""Zarr stores, through a stand-in for the optional package; the real one is tried under `make verify`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ssno.data.errors import DataError
+from ssno.data.load import load_dataset
+from ssno.data.readers.registry import examine
+from ssno.data.readers.zarr import is_zarr
+
+
+class FakeArray:
+    """As much of a Zarr array as we use."""
+
+    def __init__(self, values: np.ndarray, dims: tuple[str, ...] | None = None, absent: int = 0):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+        self.attrs: dict[str, object] = {}
+        self.metadata = SimpleNamespace(dimension_names=dims)
+        self.nchunks, self.nchunks_initialized, self.fill_value = 4, 4 - absent, 0.0
+
+    def __getitem__(self, selection: object) -> np.ndarray:
+        return self.values[selection]
+
+
+class FakeGroup:
+    def __init__(self, **arrays: FakeArray):
+        self.arrays, self.attrs = arrays, {"dt": 0.5}
+
+    def members(self, max_depth: int | None) -> list[tuple[str, object]]:
+        assert max_depth is None
+        return [("a group", self), *self.arrays.items()]
+
+    def __getitem__(self, name: str) -> FakeArray:
+        return self.arrays[name]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A folder that looks like a Zarr store, and the object that the stand-in opens there."""
+    folder = tmp_path / "run.zarr"
+    folder.mkdir()
+    (folder / "zarr.json").write_text("{}")
+    package = ModuleType("zarr")
+    opened = SimpleNamespace(node=None)
+
+    def open_store(*, store: str, mode: str) -> object:
+        assert (store, mode) in ((str(folder), "r"), (str(folder.resolve()), "r"))
+        if isinstance(opened.node, Exception):
+            raise opened.node
+        return opened.node
+
+    package.open = open_store  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "zarr", package)
+    return folder, opened
+
+
+VALUES = np.random.default_rng(0).normal(size=(4, 6, 8)).astype("<f4")
+
+
+def test_a_store_with_named_dimensions_needs_no_options(store) -> None:
+    folder, opened = store
+    text = FakeArray(np.array(["a"]))
+    opened.node = FakeGroup(u=FakeArray(VALUES, ("sample", "time", "x")), note=text)
+    data = load_dataset(folder, "all", lengths=(2.0,))
+    assert (data.fields, data.time_step) == (("u",), 0.5)
+    np.testing.assert_array_equal(data.select(points=4).read([3, 1]).state[:, :, 0], VALUES[[3, 1]][:, :, ::2])
+    assert examine(folder).refused == {"note": "holds <U1, not real numbers"}
+
+
+def test_version_two_names_dimensions_in_an_attribute(store) -> None:
+    folder, opened = store
+    array = FakeArray(VALUES)
+    array.attrs["_ARRAY_DIMENSIONS"] = ["sample", "time", "x"]
+    opened.node = FakeGroup(u=array)
+    assert load_dataset(folder, "all").shape == (4, 6, 1, 8)
+
+
+def test_a_store_may_be_one_array(store) -> None:
+    folder, opened = store
+    opened.node = FakeArray(VALUES)
+    data = load_dataset(folder, "train", axes="batch time x", splits=(2, 1, 1))
+    np.testing.assert_array_equal(data.read(slice(None)).state[:, :, 0], VALUES[:2])
+    assert data.fields == ("u",)
+
+
+def test_chunks_that_are_not_stored_are_mentioned(store) -> None:
+    folder, opened = store
+    opened.node = FakeArray(VALUES, ("sample", "time", "x"), absent=3)
+    notes = load_dataset(folder, "all").notes
+    assert "3 of 4 chunks of 'array' are not stored: they are all 0.0, or unwritten." in notes
+
+
+def test_whatever_the_package_trips_over_is_an_error_of_ours(store) -> None:
+    folder, opened = store
+    opened.node = RuntimeError("bad codec")
+    with pytest.raises(DataError, match=r"run.zarr cannot be read as Zarr: RuntimeError: bad codec"):
+        load_dataset(folder, axes="batch time x")
+    opened.node = FakeArray(VALUES)
+    data = load_dataset(folder, "all", axes="batch time x")
+    opened.node = FakeArray(VALUES.astype("<f8"))
+    with pytest.raises(DataError, match="is no longer <f4 but <f8"):
+        data.read([0])
+    opened.node = RuntimeError("gone")
+    with pytest.raises(DataError, match="Cannot read 'array' in .*: RuntimeError: gone"):
+        data.read([0])
+
+
+def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypatch) -> None:
+    (tmp_path / ".zgroup").write_text("{}")
+    assert is_zarr(tmp_path)
+    assert not is_zarr(tmp_path / "none")
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"pip install ssno\[zarr\]"):
+        load_dataset(tmp_path)
+
+
+REAL = """
+import json, sys
+sys.path.append(sys.argv[1])  # after our own packages
+import numpy as np, zarr
+from ssno.data.load import load_dataset
+values = np.random.default_rng(0).normal(size=(4, 6, 8)).astype("f4")
+same = []
+for version in (2, 3):
+    path = f"{sys.argv[2]}/v{version}.zarr"
+    group = zarr.open_group(path, mode="w", zarr_format=version)
+    names = {} if version == 2 else {"dimension_names": ("sample", "time", "x")}
+    array = group.create_array("run/u", shape=values.shape, dtype="f4", chunks=(1, 6, 8), **names)
+    array[:] = values
+    if version == 2:
+        array.attrs["_ARRAY_DIMENSIONS"] = ["sample", "time", "x"]
+    data = load_dataset(path, "all").select(time_index=slice(1, None, 2), points=4)
+    same.append(bool(np.array_equal(data.read([3, 0]).state[:, :, 0], values[[3, 0], 1::2, ::2])))
+print(json.dumps(same))
+"""
+
+
+@pytest.mark.verify
+def test_the_real_package_gives_the_same_numbers(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), "zarr>=3"]
+    subprocess.run(install, check=True)
+    command = [sys.executable, "-c", REAL, str(packages), str(tmp_path)]
+    assert json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) == [True, True]
