@@ -279,3 +279,10 @@ def test_too_few_frames_for_channels_are_refused(call) -> None:
     model = GKTConfig.tiny().build()
     with pytest.raises(ValueError, match="`frames` has 3 time slots, .* last 4 frames as channels. Give it at least 4"):
         getattr(model, call)(torch.randn(1, 3, 1, 16))
+
+
+def test_the_unet_does_not_train_on_one_number_per_channel() -> None:
+    model = UNetConfig.tiny(**MARKOVIAN).build()
+    with pytest.raises(ValueError, match="one input on a grid of 16, .*Give it a larger batch or grid"):
+        model(torch.randn(1, 1, 1, 16))
+    assert model.eval()(torch.randn(1, 1, 1, 16)).isfinite().all()

@@ -85,6 +85,11 @@ class UNet(MemoryOperator, Pretrained):
                 f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the U-Net halves it {HALVINGS} "
                 f"times: every axis must be divisible by {2**HALVINGS}. Resample to {nearest}, or use another model."
             )
+        if self.training and frames.shape[0] == 1 and all(points == 2**HALVINGS for points in grid):
+            raise ValueError(
+                f"`frames` holds one input on a grid of {' x '.join(map(str, grid))}, which leaves batch norm a single "
+                "number per channel at the bottleneck: it cannot train on that. Give it a larger batch or grid."
+            )
         first = self.encoder[0](with_coordinates(frames) if self.config.coordinates else frames)
         return self.encoder[1](self.pool(first)).movedim(0, -1), first
 

@@ -1,0 +1,129 @@
+"""`ssno bench`: what every model costs, measured here: the paper's cost table, and the same in 2D.
+
+ssno bench --quick
+ssno bench --dry-run
+ssno bench --errors errors.csv            also draws error against cost
+ssno bench --stored runs/bench/cost.json --errors errors.csv
+"""
+
+import json as json_format
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ssno.evaluation.cost import Contest, contestants, foreseen_seconds, hold
+from ssno.evaluation.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
+from ssno.evaluation.pareto import join, read_errors
+from ssno.plots.pareto import pareto_figure
+from ssno.plots.style import save
+
+LEAST_ROUNDS = 3
+BYTES_PER_ROW = 2000
+
+
+def bench(
+    *,
+    quick: bool = False,
+    models: tuple[str, ...] = (),
+    seconds: float = 60.0,
+    memory_gib: float | None = None,
+    out: Path = Path("runs/bench"),
+    errors: Path | None = None,
+    stored_costs: Path | None = None,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Measure parameters, operations, memory and time of all models, in turns, and store the tables.
+
+    1D at 32 to 512 points with batch 1, and 64 x 64 points with batch 1 and 32: one prediction, one training step and a
+    rollout of 22 frames. Use an otherwise idle machine; the number of threads is torch's (OMP_NUM_THREADS).
+
+    Args:
+        quick: coarse grids, short rollouts, few rounds: does it work, in about a minute.
+        models: only these models; all that learn by default.
+        seconds: time to spend on each of the contests, at least three rounds.
+        memory_gib: run larger batches in parts that stay below this; by default half of the machine's memory.
+        out: folder for cost.csv, cost.json and pareto.png.
+        errors: JSON or CSV with `name`, `rel_l2` and perhaps `grid` of evaluated runs: draws error against cost.
+        stored_costs: take the costs from this cost.json instead of measuring.
+        dry_run: say what would be measured and how long it takes; write nothing.
+        json: print the rows as JSON.
+    """
+    points = read_errors(errors) if errors is not None else None
+    limit = int((memory_gib or physical_memory() / 2**31) * 2**30)
+    if dry_run:
+        foresee(contests(quick), models, seconds=seconds, limit=limit, as_json=json)
+        return
+    if stored_costs is not None:
+        rows = stored(stored_costs)
+    else:
+        rows = []
+        for contest in contests(quick):
+            print(f"ssno: {contest}", file=sys.stderr)
+            configs = contestants(contest.grid, models)
+            budget = 0.0 if quick else seconds
+            costs = hold(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS, memory_limit=limit)
+            rows += [cost.to_json() for cost in costs]
+            store(rows, out)  # after every contest: what is measured is kept
+    if points is not None:
+        print(f"ssno: {save(pareto_figure(join(points, rows)), out / 'pareto.png')}", file=sys.stderr)
+    if json:
+        print(json_format.dumps(rows, indent=1))
+    else:
+        show(rows)
+
+
+def contests(quick: bool) -> Iterator[Contest]:
+    """All contests, cheapest grids first."""
+    lines, square, batches, frames = ((32, 64), 16, (1, 2), 3) if quick else ((32, 64, 128, 256, 512), 64, (1, 32), 22)
+    for grid, batch in [((points,), 1) for points in lines] + [((square, square), batch) for batch in batches]:
+        yield Contest("forward", grid, batch, frames)
+        yield Contest("train", grid, batch, frames)
+        yield Contest("rollout", grid, batch, frames)
+
+
+def show(rows: list[Row]) -> None:
+    """The tables, and who was fastest where."""
+    console = Console()
+    for task in dict.fromkeys(row["task"] for row in rows):
+        console.print(time_table(rows, task=task))
+    console.print(operations_table(rows))
+    for grid, batch in dict.fromkeys((row["grid"], row["batch"]) for row in rows if "x" in row["grid"]):
+        console.print(*task_tables(rows, grid=grid, batch=batch))
+    for line in fastest(rows):
+        console.print(line, highlight=False)
+
+
+def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: float, limit: int, as_json: bool) -> None:
+    """What would be measured, how long, how much memory and disk."""
+    times = {}
+    for contest in planned:
+        configs = contestants(contest.grid, models)
+        times[contest] = foreseen_seconds(contest, configs, budget=seconds, least_rounds=LEAST_ROUNDS), len(configs)
+    total, rows = sum(time for time, _ in times.values()), sum(count for _, count in times.values())
+    if as_json:
+        plan = [{"contest": str(contest), "models": count, "seconds": time} for contest, (time, count) in times.items()]
+        sizes = {"memory_gib": limit / 2**30, "disk_bytes": rows * BYTES_PER_ROW}
+        print(json_format.dumps({"contests": plan, "seconds": total, **sizes}, indent=1))
+        return
+    table = Table(title="ssno bench would measure", title_justify="left")
+    table.add_column("contest")
+    table.add_column("models", justify="right")
+    table.add_column("about", justify="right")
+    for contest, (time, count) in times.items():
+        table.add_row(str(contest), str(count), f"{time:.0f} s")
+    console = Console()
+    console.print(table)
+    memory = f"{limit / 2**30:.1f} GiB"
+    console.print(
+        f"In all about {total / 60:.0f} minutes, {memory} of memory, {rows * BYTES_PER_ROW / 1024:.0f} KiB of disk."
+    )
+
+
+def physical_memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
