@@ -56,7 +56,9 @@ def test_the_closed_solution_solves_the_equation() -> None:
         (AdvectionDiffusion, {"velocity": ()}, "A box has 1, 2 or 3 dimensions, got 0"),
         (Heat, {"diffusivity": -0.1}, "`diffusivity` must not be negative, got -0.1"),
         (Heat, {"frames": 1}, "`frames` must be at least 2, got 1"),
-        (Heat, {"lmax": 0}, "`lmax` is excluded from the wavenumbers 0, 1, ...: at least 1, got 0"),
+        (Heat, {"lmax": 0}, "`lmax` must be at least 1, got 0"),
+        (Heat, {"waves": 0}, "`waves` must be at least 1, got 0"),
+        (Heat, {"end_time": 0.0}, "`end_time` must be a positive finite number, got 0.0"),
         (Heat, {"points": 8}, "`points` must be at least 2 lmax to carry wavenumbers below lmax, got 8 and lmax=5"),
     ],
 )

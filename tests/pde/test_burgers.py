@@ -222,7 +222,11 @@ def test_what_is_not_finite_is_reported_and_never_returned(solver: str, amplitud
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"viscosity": 0.0}, "`viscosity` must be positive, got 0.0"),
+        ({"viscosity": 0.0}, "`viscosity` must be a positive finite number, got 0.0"),
+        ({"frame_interval": -0.01}, "`frame_interval` must be a positive finite number, got -0.01"),
+        ({"cfl": 0.0}, "`cfl` must be a positive finite number, got 0.0"),
+        ({"step": 0.0}, "`step` must be a positive finite number, got 0.0"),
+        ({"initial_period": 0.0}, "`initial_period` must be a positive finite number, got 0.0"),
         ({"frames": 1}, "`frames` must be at least 2, got 1"),
         ({"points": 100}, "`cells` must be a positive multiple of `points`, got 1024 and 100"),
         ({"spectral_points": 1000}, "`spectral_points` must be a positive multiple of `points`, got 1000 and 1024"),
@@ -232,6 +236,12 @@ def test_what_is_not_finite_is_reported_and_never_returned(solver: str, amplitud
 def test_impossible_options_are_refused(change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Burgers(**change)
+
+
+@pytest.mark.parametrize("solver", ["fv", "exact"])
+def test_an_empty_batch_is_refused(solver: str) -> None:
+    with pytest.raises(ValueError, match="`parameters` is empty: there is no trajectory to solve"):
+        Burgers(solver=solver).solve([])
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,14 @@ def test_a_divergence_is_named_to_the_step() -> None:
     assert (caught.value.trajectory, caught.value.step, caught.value.time) == (1, 9, 4.5)
 
 
+def test_a_step_that_does_not_repeat_itself_is_found_out() -> None:
+    answers = iter([float("nan"), 1.0])
+    start = torch.zeros(1, 1, 1, dtype=torch.complex128)
+    frames = rollout(lambda state, time: state + next(answers), start, dt=1.0, frames=1, steps_per_frame=1)
+    with pytest.raises(AssertionError, match="an interval that diverged did not diverge when repeated"):
+        next(frames)
+
+
 def test_stored_frames_are_fields_on_every_nth_point() -> None:
     axis = Axis("x", 1.0, 12)
     grid = SpectralGrid([axis], dealias=False)

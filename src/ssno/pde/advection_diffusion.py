@@ -19,7 +19,7 @@ from jaxtyping import Float
 from ssno.pde.equations import advection_diffusion
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4
-from ssno.pde.problem import Axis, Parameters, Problem, Progress, Solution
+from ssno.pde.problem import Axis, Parameters, Problem, Progress, Solution, check_at_least, check_positive
 from ssno.pde.rollout import FrameDone, in_blocks, spectral_frames
 from ssno.pde.waves import draw_waves, sine_waves
 
@@ -50,10 +50,9 @@ class LinearProblem(Problem):
             raise ValueError(f"A box has 1, 2 or 3 dimensions, got {len(self.wind)}.")
         if not self.diffusivity >= 0:
             raise ValueError(f"`diffusivity` must not be negative, got {self.diffusivity}: waves would blow up.")
-        if self.frames < 2:
-            raise ValueError(f"`frames` must be at least 2, got {self.frames}.")
-        if self.lmax < 1:
-            raise ValueError(f"`lmax` is excluded from the wavenumbers 0, 1, ...: at least 1, got {self.lmax}.")
+        check_positive(length=self.length, end_time=self.end_time)
+        check_at_least(2, frames=self.frames)
+        check_at_least(1, waves=self.waves, lmax=self.lmax)
         if self.points < 2 * self.lmax:
             raise ValueError(
                 f"`points` must be at least 2 lmax to carry wavenumbers below lmax, got {self.points} and "

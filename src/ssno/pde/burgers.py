@@ -27,7 +27,17 @@ from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4
 from ssno.pde.marching import march
-from ssno.pde.problem import Axis, Parameters, Problem, Progress, Solution, check_multiple
+from ssno.pde.problem import (
+    Axis,
+    Parameters,
+    Problem,
+    Progress,
+    Solution,
+    check_at_least,
+    check_batch,
+    check_multiple,
+    check_positive,
+)
 from ssno.pde.rollout import FrameDone, in_blocks, one_thread, spectral_frames, steps_between
 from ssno.pde.waves import sine_waves
 
@@ -80,14 +90,18 @@ class Burgers(Problem):
     fields: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:
-        if not self.viscosity > 0:
-            raise ValueError(f"`viscosity` must be positive, got {self.viscosity}.")
+        check_positive(
+            viscosity=self.viscosity,
+            frame_interval=self.frame_interval,
+            cfl=self.cfl,
+            step=self.step,
+            initial_period=self.period,
+        )
+        check_at_least(2, frames=self.frames)
         if self.solver not in get_args(Solver):
             raise ValueError(f"`solver` must be one of {get_args(Solver)}, got {self.solver!r}.")
         if self.window not in get_args(Window):
             raise ValueError(f"`window` must be one of {get_args(Window)}, got {self.window!r}.")
-        if self.frames < 2:
-            raise ValueError(f"`frames` must be at least 2, got {self.frames}.")
         if self.solver == "exact" and self.period != 1:
             raise ValueError(
                 f"`initial_period` must be 1 for the exact solver, got {self.period}: the initial condition would "
@@ -168,6 +182,7 @@ class Burgers(Problem):
         return u
 
     def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+        check_batch(parameters)
         if self.solver == "fv":
             return Solution(self._finite_volume(parameters, progress))
         return Solution(self._spectral(parameters, progress))

@@ -22,7 +22,16 @@ from jaxtyping import Float
 from ssno.pde.equations import kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4
-from ssno.pde.problem import Axis, Parameters, Problem, Progress, Solution, check_multiple
+from ssno.pde.problem import (
+    Axis,
+    Parameters,
+    Problem,
+    Progress,
+    Solution,
+    check_at_least,
+    check_multiple,
+    check_positive,
+)
 from ssno.pde.rollout import FrameDone, in_blocks, spectral_frames, steps_between
 from ssno.pde.waves import draw_waves, sine_waves
 
@@ -52,15 +61,15 @@ class KuramotoSivashinsky(Problem):
     fields: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:
-        if not self.viscosity > 0:
-            raise ValueError(f"`viscosity` must be positive, got {self.viscosity}: short waves would blow up.")
-        if self.frames < 2:
-            raise ValueError(f"`frames` must be at least 2, got {self.frames}.")
-        if self.waves < 1:
-            raise ValueError(f"`waves` must be at least 1, got {self.waves}.")
-        if self.lmax < 2:
-            raise ValueError(f"`lmax` is excluded from the wavenumbers 1, 2, ...: at least 2, got {self.lmax}.")
+        check_positive(viscosity=self.viscosity, length=self.length, end_time=self.end_time, step=self.step)
+        check_at_least(2, frames=self.frames, lmax=self.lmax)
+        check_at_least(1, waves=self.waves)
         check_multiple("solver_points", self.solver_points, self.points)
+        if 3 * (self.lmax - 1) >= self.solver_points:
+            raise ValueError(
+                f"`solver_points` must exceed 3 (lmax - 1) to carry all waves, got {self.solver_points} and "
+                f"lmax={self.lmax}."
+            )
 
     @property
     def axes(self) -> tuple[Axis, ...]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import Step
-from ssno.pde.problem import Progress, SolverDiverged
+from ssno.pde.problem import Progress, SolverDiverged, check_batch
 
 Item = TypeVar("Item")
 FrameDone = Callable[[int], None]
@@ -80,8 +80,7 @@ def in_blocks(
     Only items with the same `group(item)` share a block, for instance those that need the same time step.
     Progress counts stored frames of trajectories: the total is len(items) * frames.
     """
-    if not items:
-        raise ValueError("`parameters` is empty: there is no trajectory to solve.")
+    check_batch(items)
     members: dict[int, list[int]] = {}
     for index, item in enumerate(items):
         members.setdefault(0 if group is None else group(item), []).append(index)
