@@ -17,6 +17,7 @@ def folder(tmp_path, monkeypatch):
     values = np.random.default_rng(0).normal(size=(6, 5, 8))
     np.savez("mine.npz", u=values)
     values[2] = values[1]
+    values[4, 3] = values[4, 2]
     values[3, 1, 1] = np.nan
     np.savez("bad.npz", u=values)
     return tmp_path
@@ -47,6 +48,7 @@ def test_problems_are_named_with_their_trajectories(folder, capsys) -> None:
     printed = capsys.readouterr().out.replace("\n", " ")
     assert "! all: 1 trajectories are not finite: 3. Leave them out with" in printed
     assert "! all: 1 trajectories occur twice: 2 = 1" in printed
+    assert "! all: 1 stand still for a step: 4" in printed
     assert "! all shares 29 frames with mine.npz:all, 5 trajectories entirely" in printed
     assert "* The file has no times: the step is taken as 1. Give --dt." in printed
     assert "bounded" in printed

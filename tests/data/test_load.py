@@ -50,6 +50,13 @@ def test_a_split_may_be_served_by_another(tmp_path) -> None:
     assert len(load_dataset("heat", "all", root=tmp_path)) == 4
 
 
+def test_a_split_that_was_not_generated_is_missed(tmp_path) -> None:
+    plan = build_plan("heat", "tiny", counts={"valid": 0})
+    generate(plan, tmp_path / "heat-tiny", workers=1)
+    with pytest.raises(DataError, match="has no split 'valid', only test, train"):
+        load_dataset("heat", "valid", root=tmp_path)
+
+
 def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated) -> None:
     with pytest.raises(FileNotFoundError, match=r"Make it with: ssno data generate ks --viscosity 0.1 --preset small"):
         load_dataset("ks", viscosity=0.1, preset="small", root=tmp_path)
@@ -182,6 +189,8 @@ def test_default_reductions_apply_to_larger_grids_only(tmp_path) -> None:
         (10, (0.8, 0.1, 0.1), (8, 1, 1)),
         (3, (0.8, 0.1, 0.1), (1, 1, 1)),
         (4, (0.8, 0.1, 0.1), (2, 1, 1)),
+        (3, (0.05, 0.9, 0.05), (1, 1, 1)),
+        (10, (0.0, 0.25, 0.25), (0, 2, 2)),
         (7, (0.5, 0.25, 0.25), (5, 1, 1)),
         (100, (0.7, 0.0, 0.2), (70, 0, 20)),
         (100, (50, 20, 10), (50, 20, 10)),

@@ -52,6 +52,15 @@ def test_spectral_reduction_samples_the_band_limited_part_on_any_coarse_grid(poi
     np.testing.assert_allclose(reduced, expected, atol=1e-12)
 
 
+def test_a_spectral_view_of_a_dataset_keeps_its_origin() -> None:
+    x = np.arange(24) / 24 * 2.0
+    waves = np.sin(np.pi * x)[None, None, None] + np.zeros((2, 3, 1, 24))
+    view = Trajectories.from_array(waves, lengths=(2.0,), offsets=(0.5,)).select(points=10, reduction="spectral")
+    expected = np.sin(np.pi * np.arange(10) / 10 * 2.0)
+    np.testing.assert_allclose(view.read([1]).state[0, 2, 0], expected, atol=1e-6)
+    assert (view.axes[0].length, view.axes[0].points, view.axes[0].offset) == (2.0, 10, 0.5)
+
+
 def test_the_lone_mode_of_an_even_grid_is_dropped() -> None:
     x = 2 * np.pi * np.arange(32) / 32
     reduced = Reduction((16,), "spectral")(np.cos(8 * x)[None, None, None])

@@ -19,10 +19,12 @@ from typing import Protocol, runtime_checkable
 
 import h5py
 import numpy as np
+from jaxtyping import Int
 
 from ssno.data.errors import DataError
 
-Selection = tuple[slice, ...]
+Rows = slice | Int[np.ndarray, " n"]  # arrays of rows only for arrays in memory
+Selection = tuple[Rows, ...]
 MAX_OPEN_FILES = 64
 MAX_UNZIPPED = 4 * 2**30
 

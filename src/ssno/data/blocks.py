@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ssno.data.arrays import LazyArray
+from ssno.data.arrays import LazyArray, MemoryArray, Rows
 from ssno.data.errors import DataError
 from ssno.data.patterns import Pattern
 
@@ -43,7 +43,7 @@ class Block:
         """Length of the axis with this name, 1 if there is none."""
         return self.pattern.size(word, self.array.shape)
 
-    def read(self, rows: slice, frames: slice, steps: tuple[int, ...]) -> Float[np.ndarray, "n t c *grid"]:
+    def read(self, rows: Rows, frames: slice, steps: tuple[int, ...]) -> Float[np.ndarray, "n t c *grid"]:
         """Some trajectories and frames at every `steps[i]`-th point; a missing axis gets length one."""
         first, last = min(self.channels), max(self.channels)
         wanted = {"batch": rows, "time": frames, "channel": slice(first, last + 1), "1": slice(None)}
@@ -109,15 +109,20 @@ class Part:
         return self.size("time")
 
     @property
+    def in_memory(self) -> bool:
+        """Whether nothing has to be read from a file."""
+        return all(isinstance(block.array, MemoryArray) for block in (*self.state, *self.context))
+
+    @property
     def grid(self) -> tuple[int, ...]:
         """Points along each space axis."""
         return tuple(self.size(word) for word in self.space)
 
     def read(
-        self, rows: slice, frames: slice, steps: tuple[int, ...]
+        self, rows: Rows, frames: slice, steps: tuple[int, ...]
     ) -> tuple[Float[np.ndarray, "n t c *grid"], Float[np.ndarray, "n t k *grid"]]:
         """State and context of a run of trajectories; fields that do not change are repeated, as views."""
-        count = len(range(*rows.indices(self.count)))
+        count = len(range(*rows.indices(self.count))) if isinstance(rows, slice) else len(rows)
         time = len(range(*frames.indices(self.frames)))
         grid = tuple(len(range(0, points, step)) for points, step in zip(self.grid, steps, strict=True))
 

@@ -33,9 +33,9 @@ def divide(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, ra
                 "Cut long runs into pieces with `cut` (frames per piece), or give `splits` in counts."
             )
         counts = [max(floor(size * total + 1e-9), int(size > 0)) for size in sizes]
-        counts[0] += (floor(sum(sizes) * total + 1e-9) - sum(counts)) * wanted[0]
         while sum(counts) > total:  # rounding up the small splits of a small set took more than there is
             counts[counts.index(max(counts))] -= 1
+        counts[0] += max(0, floor(sum(sizes) * total + 1e-9) - sum(counts)) * wanted[0]
     train, valid, test = counts
     return {
         "train": range(train),

@@ -276,13 +276,16 @@ class Trajectories:
         start = 0
         while start < len(rows):
             part, row, first = (int(value) for value in rows[start])
+            scattered = self.parts[part].in_memory  # from memory, any rows can be taken at once
             stop = start + 1
-            while (
-                stop < len(rows) and stop - start < longest and tuple(rows[stop]) == (part, row + stop - start, first)
-            ):
+            while stop < len(rows) and stop - start < longest:
+                here, at, begins = rows[stop]
+                if (here, begins) != (part, first) or not (scattered or at == row + stop - start):
+                    break
                 stop += 1
             frames, inner = _as_slice(self.frame_index + first)
-            numbers = self.parts[part].read(slice(row, row + stop - start), frames, self.steps)
+            wanted = rows[start:stop, 1] if scattered else slice(row, row + stop - start)
+            numbers = self.parts[part].read(wanted, frames, self.steps)
             yield slice(start, stop), tuple(self._reduce(values[:, inner]) for values in numbers)  # type: ignore[misc]
             start = stop
 
