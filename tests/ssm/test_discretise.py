@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from ssno.ssm.discretise import bilinear, exprel, zero_order_hold
+from ssno.ssm.discretise import bilinear, exprel, impulse, zero_order_hold
 from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar
 
 DAMPING = torch.tensor([[0.5, 0.0, 1e-9, 3.0]], dtype=torch.float64)
@@ -83,3 +83,18 @@ def test_division_is_complex_division() -> None:
     a, b = torch.randn(2, 5, dtype=torch.complex128)
     quotient = divide(Pair(a.real, a.imag), Pair(b.real, b.imag))
     torch.testing.assert_close(as_complex(quotient), a / b)
+
+
+def test_angles_lie_within_half_a_turn_and_small_ones_keep_all_digits() -> None:
+    frequency = torch.tensor([[1e-3, 0.7, 40.0, -90.0]])
+    modes = zero_order_hold(torch.ones_like(frequency), frequency, torch.tensor([0.1]))
+    assert modes.angle.abs().max() <= math.pi
+    assert modes.angle[0, :2].equal(-frequency[0, :2] * torch.tensor(0.1))
+    torch.testing.assert_close(modes.angle.sin(), (-frequency * 0.1).sin(), atol=1e-5, rtol=0)
+
+
+def test_impulses_enter_with_the_step_as_their_weight() -> None:
+    modes, exact = impulse(DAMPING, FREQUENCY, STEP), zero_order_hold(DAMPING, FREQUENCY, STEP)
+    torch.testing.assert_close(modes.log_decay, exact.log_decay)
+    torch.testing.assert_close(modes.angle, exact.angle)
+    torch.testing.assert_close(as_complex(modes.gain), torch.full((1, 4), 0.1 + 0j, dtype=torch.complex128))

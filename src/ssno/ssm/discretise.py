@@ -63,8 +63,10 @@ def zero_order_hold(
     z = Pair(-damping * step[:, None], -frequency * step[:, None])
     ratio = exprel(z)
     gain = Pair(step[:, None] * ratio.re, step[:, None] * ratio.im)
-    # Reducing the angle before it is multiplied by positions keeps float32 phases accurate on long axes.
-    return DiscreteModes(z.re, torch.remainder(z.im, 2 * math.pi), gain)
+    # Angles are reduced to [-pi, pi] before they are multiplied by positions: float32 phases stay accurate on long axes,
+    # and small angles, which most are, keep all their digits.
+    turns = torch.round(z.im.detach() / (2 * math.pi))
+    return DiscreteModes(z.re, z.im - 2 * math.pi * turns, gain)
 
 
 def bilinear(
