@@ -1,0 +1,45 @@
+"""The long-axis benchmark measures what it says, on sizes that take no time."""
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+PATH = Path(__file__).parents[2] / "benchmarks" / "long_axes.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("long_axes", PATH)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["long_axes"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["long_axes"]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_both_methods_are_right_and_timed(benchmark, training) -> None:
+    fft, chunked = benchmark.measure(benchmark.Case(200, 2, 4, training), repeats=1)
+    assert [fft.method, chunked.method] == ["fft", "chunked"]
+    for row in (fft, chunked):
+        assert row.error < 1e-5
+        assert row.median_ms > 0
+        assert row.saved_mb > 0
+
+
+def test_rows_are_appended_with_the_machine(benchmark, tmp_path, capsys) -> None:
+    file = tmp_path / "rows.csv"
+    for _ in range(2):
+        benchmark.main(
+            lengths=(64,), lines=(1,), d_states=(4,), repeats=1, threads=torch.get_num_threads(), csv_file=file
+        )
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    once = [f"l64-b1-n4-{kind}" for kind in ("forward", "forward", "training", "training")]
+    assert [row["case"] for row in rows] == once * 2
+    assert all(row["torch"] and row["threads"] for row in rows)
+    assert "the automatic choice takes it from" in capsys.readouterr().out
