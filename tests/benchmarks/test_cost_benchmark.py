@@ -1,0 +1,42 @@
+"""The cost benchmark tells a change from noise."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+PATH = Path(__file__).parents[2] / "benchmarks" / "cost.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("cost_benchmark", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(ms: float, *, spread: float = 0.02, **changes) -> dict:
+    where = {"model": "ssno", "task": "forward", "grid": "64", "batch": 1, "frames": 1}
+    times = {"ms": ms, "ms_lower": ms * (1 - spread), "ms_upper": ms * (1 + spread)}
+    return {**where, "parameters": 1000, "gflop": 0.5, **times, **changes}
+
+
+def test_changes_beyond_noise_are_reported(benchmark) -> None:
+    assert benchmark.changes([row(1.0)], [row(2.0)]) == [
+        "ssno, forward, 64 points, batch 1: 1 -> 2 ms, 2.00 times slower"
+    ]
+    assert benchmark.changes([row(2.0)], [row(1.0)])[0].endswith("2.00 times faster")
+    assert benchmark.changes([row(1.0)], [row(1.0, gflop=0.6)])[0].endswith("gflop 0.5 -> 0.6")
+
+
+def test_noise_and_new_rows_are_not(benchmark) -> None:
+    assert benchmark.changes([row(1.0)], [row(1.05)]) == []
+    assert benchmark.changes([row(1.0, spread=0.5)], [row(1.4, spread=0.5)]) == []
+    assert benchmark.changes([row(1.0)], [row(9.0, model="gkt")]) == []
+
+
+def test_new_rows_are_stored_if_asked(benchmark, tmp_path, capsys) -> None:
+    benchmark.main(quick=True, models=("gkt",), baseline=tmp_path / "stored", replace=True)
+    assert sorted(path.name for path in (tmp_path / "stored").iterdir()) == ["cost.csv", "cost.json"]
+    assert "No change against 0 stored rows." in capsys.readouterr().out
