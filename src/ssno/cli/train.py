@@ -12,6 +12,7 @@ size) chooses whose options `--model.*` are, `--recipe` and `--config` where the
 
 import dataclasses
 import json as json_format
+import os
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -111,7 +112,8 @@ def train(arguments: list[str]) -> None:
     except TrainingDiverged as stopped:
         print(f"ssno: {stopped}", file=sys.stderr)
         raise SystemExit(EXIT_DIVERGED) from stopped
-    report_run(folder, as_json=command.json)
+    if os.environ.get("RANK", "0") == "0":  # of several processes one talks
+        report_run(folder, as_json=command.json)
 
 
 def take_out(arguments: list[str], *flags: str) -> tuple[list[str], dict[str, str]]:

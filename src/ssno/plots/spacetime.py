@@ -13,6 +13,8 @@ from matplotlib.image import AxesImage
 
 from ssno.plots.style import DIFFERENCE_MAP, FIELD_MAP, look
 
+LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
+
 
 def forecast_panels(
     truth: Float[np.ndarray, "t x"],
@@ -44,7 +46,7 @@ def forecast_panels(
                 edge = (times[given - 1] + times[given]) / 2
                 axes.axhline(edge, color="k", linewidth=1, linestyle="--")
                 if name == "forecast":
-                    axes.text(length * 0.02, edge, "given above", va="bottom", fontsize=8)
+                    axes.text(length * 0.02, edge, "given above", va="bottom", fontsize=8, bbox=LABEL_BOX)
             figure.colorbar(image, ax=axes, shrink=0.9)
         figure.axes[0].set_ylabel("time")
         figure.suptitle(title or f"{field} in space and time")

@@ -1,0 +1,23 @@
+"""`ssno demo`: the whole story in minutes."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from ssno.cli.progress import progress
+from ssno.experiments.demo import Demo, run_demo
+from ssno.training.reporter import reporter_for
+
+
+def demo(*, out: Path = Path("demo"), epochs: int = Demo.epochs, trajectories: int = Demo.trajectories) -> None:
+    """Generate Kuramoto-Sivashinsky data, train an SS-NO and an FFNO, compare them, draw pictures.
+
+    Args:
+        out: folder for data, runs, pictures and numbers.
+        epochs: passes over the training trajectories.
+        trajectories: how many to train on.
+    """
+    sizes = Demo(epochs=epochs, trajectories=trajectories)
+    console = Console()
+    with progress("data", console=Console(stderr=True)) as advance:
+        run_demo(sizes, out, console=console, progress=advance, reporter=reporter_for)

@@ -1,0 +1,1 @@
+"""Whole experiments, from data to pictures, each one frozen dataclass."""

@@ -1,0 +1,66 @@
+"""The command as a whole: verbs, help, mistakes, the doctor."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ssno.cli.doctor import diagnose, doctor, examine
+from ssno.cli.main import VERBS, find_verb, main
+
+
+def test_help_names_every_verb(capsys) -> None:
+    main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"ssno {name}" in shown for name in VERBS)
+
+
+@pytest.mark.parametrize("name", list(VERBS))
+def test_every_verb_has_help_that_teaches(name, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*name.split(), "--help"])
+    assert stopped.value.code == 0
+    assert len(capsys.readouterr().out) > 200
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "Did you mean `train`"),
+        (["data", "verfy"], "Did you mean `data verify`"),
+        (["data"], "data generate"),
+    ],
+)
+def test_unknown_verbs_are_refused_with_the_nearest(words, message, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_verbs_of_two_words_are_found() -> None:
+    assert find_verb(["data", "verify", "x"])[0::2] == ("data verify", ["x"])
+
+
+def test_python_dash_m_is_the_same_command() -> None:
+    shown = subprocess.run([sys.executable, "-m", "ssno", "--help"], capture_output=True, text=True, check=True)
+    assert "ssno train" in shown.stdout
+
+
+def test_the_doctor_reports_versions_and_machine(capsys) -> None:
+    doctor(json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["packages"]["torch"].startswith("2.")
+    assert facts["problems"] == []
+    doctor()
+    assert "No problems found" in capsys.readouterr().out
+
+
+def test_the_doctor_finds_problems(tmp_path) -> None:
+    facts = examine(tmp_path)
+    facts |= {"threads": 64, "cores": 2, "writable": False, "disk_free_gib": 0.1}
+    facts["packages"] = {**facts["packages"], "scipy": "missing"}
+    problems = " ".join(diagnose(facts))
+    for expected in ("pip install scipy", "64 threads on 2 cores", "is not writable", "Only 0.1 GiB"):
+        assert expected in problems

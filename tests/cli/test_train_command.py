@@ -1,0 +1,242 @@
+"""`ssno train` as people type it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from ssno.cli.main import main
+from ssno.training.checkpoint import load_checkpoint
+from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
+from ssno.training.record import read_record
+
+SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty working folder with a file of travelling waves in it."""
+    rng = np.random.default_rng(0)
+    x, t = 2 * np.pi * np.arange(16) / 16, 0.2 * np.arange(8)[:, None]
+    waves = np.sin(rng.integers(1, 3, (40, 1, 1)) * (x - t) + rng.uniform(0, 6, (40, 1, 1)))
+    np.save(tmp_path / "waves.npy", waves.astype(np.float32))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ssno(*words: str) -> None:
+    main(["train", "waves.npy", *SMALL, *words])
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "ssno", "train", *words]
+
+
+def test_a_run_leaves_what_the_contracts_say(here, capsys) -> None:
+    ssno("--train.epochs", "2", "--model.d-state", "4", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert {"rel_l2", "rel_l2_onestep", "rel_l2_normalised", "folder", "epoch"} <= result.keys()
+    folder = here / "runs" / "waves-ssno"
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "model.safetensors", "metrics.jsonl", "last", "best")
+    }
+    config = json.loads((folder / "config.json").read_text())
+    assert config["run"]["model"]["d_state"] == 4
+    assert config["run"]["train"]["epochs"] == 2
+    assert config["run"]["window"]["size"] == 4
+
+
+def test_a_config_file_repeats_a_run(here) -> None:
+    ssno("--train.epochs", "1", "--name", "first")
+    main(["train", "--config", "runs/first", "--name", "second"])
+    first, second = (load_checkpoint(here / "runs" / name / "last")[0] for name in ("first", "second"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    main(["train", "--config", "runs/first/config.json", "--name", "third", "--train.seed", "1"])
+    third = load_checkpoint(here / "runs" / "third" / "last")[0]
+    assert any(not torch.equal(first[name], third[name]) for name in first)
+
+
+def test_recipes_set_defaults_that_options_override(here) -> None:
+    ssno("--recipe", "paper", "--train.epochs", "1", "--name", "paper")
+    options = json.loads((here / "runs" / "paper" / "config.json").read_text())["run"]["train"]
+    assert options["epochs"] == 1
+    assert options["normalisation"] == "minmax"
+    assert options["schedule"] == "cosine"
+
+
+def test_the_window_follows_the_memory_unless_it_is_given(here) -> None:
+    ssno("--train.epochs", "1", "--model.memory-window", "2", "--name", "two")
+    ssno("--train.epochs", "1", "--model.memory-window", "2", "--window.size", "3", "--name", "three")
+    sizes = [
+        json.loads((here / "runs" / name / "config.json").read_text())["run"]["window"]["size"]
+        for name in ("two", "three")
+    ]
+    assert sizes == [2, 3]
+
+
+def test_fine_tuning_starts_from_the_given_weights(here) -> None:
+    ssno("--train.epochs", "1", "--name", "first")
+    ssno("--start-from", "runs/first", "--name", "tuned", "--train.epochs", "1", "--train.learning-rate", "1e-30")
+    first, tuned = ((here / "runs" / name / "model.safetensors").read_bytes() for name in ("first", "tuned"))
+    assert first == tuned
+
+
+def test_a_dry_run_forecasts_and_writes_nothing(here, capsys) -> None:
+    ssno("--dry-run", "--json")
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["steps"] == 80
+    assert cost["seconds"] > 0
+    assert cost["memory_bytes"] > 10**7
+    assert cost["disk_bytes"] > 1000
+    assert not (here / "runs").exists()
+    ssno("--dry-run")
+    assert "minutes" in capsys.readouterr().out
+
+
+def test_missing_data_say_how_to_make_them(here, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "ks"])
+    assert stopped.value.code == 2
+    assert "ssno data generate ks" in capsys.readouterr().err
+
+
+def test_missing_data_are_made_on_demand(here) -> None:
+    data = ["heat", "--generate", "--data.preset", "tiny", "--data.points", "16"]
+    main(["train", *data, "--model", "ssno:tiny", "--train.epochs", "1"])
+    assert (here / "data" / "heat-tiny" / "manifest.json").exists()
+    assert (here / "runs" / "heat-ssno" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["waves.npy", *SMALL, "--train.epocs", "3"], "--train.epochs"),
+        (["waves.npy", "--model", "sno"], "Did you mean `ssno`"),
+        (["waves.npy", "--model", "ssno:huge"], "the only named size is ssno:tiny"),
+        (["waves.npy", "--model"], "`--model` needs a value"),
+        (["waves.npy", *SMALL, "--model.d-state", "7"], "d_state"),
+        (["waves.npy", *SMALL, "--model.in-channels", "3"], "in_channels = 3, but 'waves' has the fields u"),
+        (["waves.npy", *SMALL, "--data.train", "99"], "`data.train` must lie between 1 and the"),
+        (["waves.npy", *SMALL, "--data.time-index", "seven"], "`time_index` must be start:stop"),
+        (["waves.npy", *SMALL, "--recipe", "slow"], "`recipe` must be 'fast' or 'paper', got 'slow'"),
+        (["nowhere.h5"], "There is no file or folder 'nowhere.h5'"),
+        (["--config", "nowhere.json"], "There is no nowhere.json"),
+        (["--resume", "--name", "nothing"], "There is no runs/nothing"),
+    ],
+)
+@pytest.mark.usefixtures("as_users_call_it")
+def test_mistakes_end_in_a_clear_message_before_anything_is_written(here, capsys, words, message) -> None:
+    import re
+
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", *words])
+    assert stopped.value.code == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (here / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ('{"modell": {}}', "Unknown name `modell`. Did you mean `model`"),
+        ('{"train": {"epoch": 3}}', "Unknown name `train.epoch`. Did you mean `train.epochs`"),
+        ('{"model": {"model": "__import__"}}', "Unknown name `__import__`"),
+        ('{"model": 3}', "`model` must be an object"),
+        ('{"alignment": "before"}', "`alignment` must be 'same' or 'target', got 'before'"),
+        ("[]", "must be an object"),
+        ('{"provenance": {}, "run": {"train": {}}}', "started from Python"),
+    ],
+)
+@pytest.mark.usefixtures("as_users_call_it")
+def test_wrong_descriptions_are_refused(here, capsys, content, message) -> None:
+    (here / "run.json").write_text(content)
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--config", "run.json"])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_divergence_has_its_own_exit_code(here, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        ssno(
+            "--train.learning-rate", "1e30", "--train.clip", "0", "--train.schedule", "constant", "--train.epochs", "5"
+        )
+    assert stopped.value.code == EXIT_DIVERGED
+    assert "Training diverged at step" in capsys.readouterr().err
+
+
+def wait_for_step(folder, step: int, process: subprocess.Popen) -> None:
+    index, deadline = folder / "last" / "checkpoint.json", time.monotonic() + 120
+    while not (index.exists() and json.loads(index.read_text())["progress"]["step"] >= step):
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def kill_and_resume(here, name: str, kill_at: int, signal_number: int, words: list[str]) -> None:
+    """Run, kill from outside once a step is saved, resume to the end."""
+    started = command("waves.npy", *SMALL, "--name", name, "--train.save-seconds", "0", *words)
+    with subprocess.Popen(started, stderr=subprocess.PIPE, cwd=here, text=True) as process:
+        wait_for_step(here / "runs" / name, kill_at, process)
+        process.send_signal(signal_number)
+        _, errors = process.communicate(timeout=120)
+    if signal_number == signal.SIGTERM:
+        assert process.returncode == EXIT_INTERRUPTED
+        assert "Go on with --resume" in errors
+    else:
+        assert process.returncode == -signal.SIGKILL
+    main(["train", "--resume", "--name", name])
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_resumes_bitwise(here, signal_number) -> None:
+    words = ["--train.epochs", "8", "--train.noise", "0.01", "--train.evaluate-every", "4"]
+    kill_and_resume(here, "killed", 7, signal_number, words)
+    ssno("--name", "whole", "--train.save-seconds", "0", *words)
+    assert_equal_runs(here / "runs" / "killed", here / "runs" / "whole")
+
+
+def assert_equal_runs(first, second) -> None:
+    left, right = (load_checkpoint(folder / "last")[0] for folder in (first, second))
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+
+
+def test_check_resume_proves_it_on_the_users_run(here, capsys) -> None:
+    ssno("--check-resume", "--json")
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["exact"] is True
+    assert verdict["tensors"] > 50
+    assert not (here / "runs").exists()
+
+
+def test_two_processes_follow_one_and_resume(here) -> None:
+    """torchrun with two real processes: the losses of one, to 1e-5, checkpoint and resume included."""
+    words = ["--train.epochs", "5", "--train.noise", "0.01", "--train.batch-size", "7", "--train.evaluate-every", "5"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    launch += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    two = ["-m", "ssno", "train", "waves.npy", *SMALL, "--name", "two", *words]
+
+    cut = [*launch, *two, "--stop-after", "12"]
+    stopped = subprocess.run(cut, cwd=here, env=environment, capture_output=True, text=True, timeout=300)
+    assert "Stopped after step 12" in stopped.stderr
+    assert load_checkpoint(here / "runs" / "two" / "last")[1].step == 12
+    again = [*launch, "-m", "ssno", "train", "--resume", "--name", "two"]
+    done = subprocess.run(again, cwd=here, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    ssno("--name", "one", *words)
+    one, both = (
+        [line["loss"] for line in read_record(here / "runs" / name / "metrics.jsonl") if line["kind"] == "step"]
+        for name in ("one", "two")
+    )
+    assert len(one) >= 20
+    np.testing.assert_allclose(both, one, rtol=1e-5)
