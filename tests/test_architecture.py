@@ -5,7 +5,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssno"
 
-# What each package may import of ours. Two towers, ssm -> layers -> models and pde -> data, meet in `forecast`.
+# What each package may import of ours. Two towers, ssm -> layers -> models and pde -> data, meet in `forecasting`.
 ALLOWED: dict[str, set[str]] = {
     "transforms": set(),
     "metrics": set(),
@@ -17,10 +17,10 @@ ALLOWED: dict[str, set[str]] = {
     "theory": {"models", "layers", "ssm", "transforms"},
 }
 BELOW_TRAINING = {"models", "layers", "ssm", "pde", "data", "metrics", "transforms"}
-ALLOWED["forecast"] = BELOW_TRAINING
-ALLOWED["training"] = BELOW_TRAINING | {"forecast"}
-ALLOWED["evaluation"] = BELOW_TRAINING | {"forecast"}
-ALLOWED["plots"] = BELOW_TRAINING | {"forecast", "evaluation"}
+ALLOWED["forecasting"] = BELOW_TRAINING
+ALLOWED["training"] = BELOW_TRAINING | {"forecasting"}
+ALLOWED["evaluation"] = BELOW_TRAINING | {"forecasting"}
+ALLOWED["plots"] = BELOW_TRAINING | {"forecasting", "evaluation"}
 ALLOWED["report"] = ALLOWED["plots"] | {"plots"}
 ALLOWED["experiments"] = ALLOWED["report"] | {"report", "training", "theory"}
 ALLOWED["cli"] = ALLOWED["experiments"] | {"experiments"}

@@ -3,7 +3,9 @@
 import json
 import math
 import os
+import resource
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -304,12 +306,12 @@ def test_unknown_recipes_are_refused() -> None:
 
 def test_a_log_cut_short_by_a_kill_is_read_up_to_there(tmp_path) -> None:
     path = tmp_path / "metrics.jsonl"
-    record = Record(path)
+    record = Record(tmp_path)
     record.write("step", step=1, loss=0.5)
     record.write("step", step=2, loss=0.4)
     path.write_text(path.read_text() + '{"kind": "st')
     assert [line["step"] for line in read_record(path)] == [1, 2]
-    Record(path, step=1)
+    Record(tmp_path, step=1)
     assert [line["step"] for line in read_record(path)] == [1]
 
 
@@ -360,3 +362,39 @@ class Persistence(nn.Module):
 
     def forward(self, frames):
         return frames + 0 * self.unused
+
+
+def test_tensorboard_gets_the_same_numbers(tmp_path, waves) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(tiny(), waves, epochs=2, folder=tmp_path, tensorboard=True, reporter=Silent())
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    logged = [line["rel_l2"] for line in read_record(tmp_path / "metrics.jsonl") if "rel_l2" in line]
+    assert [event.value for event in events.Scalars("epoch/rel_l2")] == pytest.approx(logged, rel=1e-6)
+
+
+def test_without_tensorboard_the_error_says_what_to_install(tmp_path, waves, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ImportError, match=r"pip install 'ssno\[tensorboard\]'"):
+        train(tiny(), waves, epochs=1, folder=tmp_path, tensorboard=True, reporter=Silent())
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8, "folder": tmp_path}
+    with pytest.raises(TrainingInterrupted):
+        train(tiny(), waves, stop_after=2, reporter=Silent(), **settings)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # the system's limit on file sizes plays the disk
+    try:
+        with pytest.raises(OSError, match="No room to write"):
+            train(tiny(), waves, resume=True, reporter=Silent(), save_seconds=0.0, **settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert load_checkpoint(tmp_path / "last")[1].step == 2
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path, waves) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(NotADirectoryError, match="file"):
+        train(tiny(), waves, folder=tmp_path / "file" / "run", reporter=Silent())

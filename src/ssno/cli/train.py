@@ -67,6 +67,8 @@ class Command(Generic[ModelConfig]):
     """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
     stop_after: int | None = None
     """Stop after so many steps, as if interrupted."""
+    tensorboard: bool = False
+    """Also write TensorBoard's files to the run; needs ssno[tensorboard]."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -104,6 +106,7 @@ def train(arguments: list[str]) -> None:
             resume=command.resume,
             overwrite=command.overwrite,
             stop_after=command.stop_after,
+            tensorboard=command.tensorboard,
             sections=run.to_json(),
         )
     except TrainingInterrupted as stopped:

@@ -44,6 +44,7 @@ class Loop:
         place: which process this is.
         folder: where checkpoints, log and weights go; None keeps everything in memory.
         stop_after: pretend to be interrupted after this many optimiser steps in all.
+        tensorboard: also log to TensorBoard's files in the folder.
         sections: what else goes into config.json.
     """
 
@@ -58,11 +59,12 @@ class Loop:
         reporter: Reporter,
         folder: Path | None = None,
         stop_after: int | None = None,
+        tensorboard: bool = False,
         sections: dict[str, Any] | None = None,
     ):
         self.forecaster = forecaster.to(place.device)
         self.valid, self.options, self.place, self.reporter = valid, options, place, reporter
-        self.folder, self.stop_after, self.sections = folder, stop_after, sections or {}
+        self.folder, self.stop_after, self.tensorboard, self.sections = folder, stop_after, tensorboard, sections or {}
         self.model = forecaster.model
         self.objective = Objective(forecaster, teacher_forcing=options.teacher_forcing)
         self.optimiser = make_optimiser(self.model, options)
@@ -89,7 +91,9 @@ class Loop:
             self._resume()
         elif self.folder is not None and self.place.leads:
             save_description(self.folder, self.forecaster, **self.sections)
-        self.record = Record(self._file("metrics.jsonl"), step=self.progress.step)
+        self.record = Record(
+            self.folder if self.place.leads else None, step=self.progress.step, tensorboard=self.tensorboard
+        )
         wrapped = self.place.wrap(self.objective)
         self.saved_at = time.monotonic()
         self.began_at = self.saved_at - self.progress.seconds
@@ -237,9 +241,6 @@ class Loop:
         self.best_weights = {
             name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")
         }
-
-    def _file(self, name: str) -> Path | None:
-        return self.folder / name if self.folder is not None and self.place.leads else None
 
     def _where_to_resume(self) -> str:
         done = f"Stopped after step {self.progress.step} of {self.total_steps}"

@@ -35,6 +35,7 @@ def train(
     overwrite: bool = False,
     stop_after: int | None = None,
     reporter: Reporter | None = None,
+    tensorboard: bool = False,
     sections: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Forecaster:
@@ -50,6 +51,10 @@ def train(
         window: protocol and number of given frames; by default the first K frames, K being the model's memory.
         resume: go on from the last checkpoint in `folder`.
         overwrite: delete what an earlier run left in `folder`.
+        stop_after: stop after so many optimiser steps, as if interrupted.
+        reporter: who hears of progress; by default a bar on a terminal, lines elsewhere.
+        tensorboard: also write TensorBoard's files (needs the extra `ssno[tensorboard]`).
+        sections: what config.json says about the run; by default options and shapes.
     """
     options = (
         replace(options, **changes)
@@ -85,6 +90,7 @@ def train(
             reporter=(reporter or reporter_for()) if place.leads else Silent(),
             folder=path,
             stop_after=stop_after,
+            tensorboard=tensorboard,
             sections={"run": sections or described, "provenance": provenance()},
         )
         return loop.run(resume=resume)
