@@ -111,7 +111,7 @@ def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
         lengths=[axis.length for axis in data.axes],
         names=[axis.name for axis in data.axes],
         numbers=numbers,
-        title=f"{data.name}: {', '.join(data.fields)}",
+        title=f"{data.name}: {len(data)} trajectories, {' x '.join(str(axis.points) for axis in data.axes)} points",
     )
     return save(figure, path)
 

@@ -55,6 +55,12 @@ class Stamp:
     modified: int
     inode: int
 
+    @property
+    def shown(self) -> Path:
+        """The path as a user would write it: relative if it lies below the current folder."""
+        here = Path.cwd()
+        return self.path.relative_to(here) if self.path.is_relative_to(here) else self.path
+
     @classmethod
     def of(cls, path: Path) -> "Stamp":
         status = path.stat()
@@ -64,9 +70,9 @@ class Stamp:
         try:
             now = Stamp.of(self.path)
         except OSError as error:
-            raise DataError(f"{self.path} can no longer be read ({error.strerror}).") from error
+            raise DataError(f"{self.shown} can no longer be read ({error.strerror}).") from error
         if now != self:
-            raise DataError(f"{self.path} was changed after it was opened. Load the dataset again.")
+            raise DataError(f"{self.shown} was changed after it was opened. Load the dataset again.")
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class H5Array:
 
     @property
     def label(self) -> str:
-        return f"{self.key!r} in {self.stamp.path}"
+        return f"{self.key!r} in {self.stamp.shown}"
 
     def read(self, selection: Selection) -> np.ndarray:
         self.stamp.check()
@@ -142,7 +148,7 @@ class MappedArray:
 
     @property
     def label(self) -> str:
-        return f"{self.key!r} in {self.stamp.path}"
+        return f"{self.key!r} in {self.stamp.shown}"
 
     def read(self, selection: Selection) -> np.ndarray:
         self.stamp.check()
@@ -165,7 +171,7 @@ class ZippedArray:
 
     @property
     def label(self) -> str:
-        return f"{self.key!r} in {self.stamp.path}"
+        return f"{self.key!r} in {self.stamp.shown}"
 
     def read(self, selection: Selection) -> np.ndarray:
         self.stamp.check()

@@ -74,7 +74,7 @@ class Contents:
 
     @property
     def path(self) -> Path:
-        return self.stamp.path
+        return self.stamp.shown
 
     def __getitem__(self, name: str) -> StoredArray:
         """The array of this name, or an error that says what there is."""
@@ -117,7 +117,7 @@ def _examined(stamp: Stamp, budget: int, time_limit: float) -> Contents:
     request = {"path": str(stamp.path), "budget": budget, "seconds": seconds}
     answer = _child().ask(request, time_limit=time_limit)
     if "error" in answer:
-        raise DataError(f"{stamp.path} {answer['error']}.")
+        raise DataError(f"{stamp.shown} {answer['error']}.")
     arrays = {}
     for record in answer["arrays"]:
         where = {"stamp": stamp, "key": record["name"], "shape": tuple(record["shape"]), "dtype": record["dtype"]}
