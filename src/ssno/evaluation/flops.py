@@ -36,7 +36,8 @@ def _each(names: str, operations: int) -> dict[str, int]:
 _T = TRANSCENDENTAL
 PER_OUTPUT = {  # operations per number that comes out
     **_each("abs add div eq ge gt le lt maximum minimum mul ne neg pow reciprocal relu remainder rsqrt rsub sqrt", 1),
-    **_each("square sub threshold_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1),
+    **_each("ceil clamp floor round sign square sub threshold_backward trunc", 1),
+    **_each("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1),
     **_each("addcmul", 2),
     **_each("sigmoid_backward tanh_backward", 3),
     **_each("glu_backward", (_T + 4) // 2),
