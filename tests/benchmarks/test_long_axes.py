@@ -43,3 +43,15 @@ def test_rows_are_appended_with_the_machine(benchmark, tmp_path, capsys) -> None
     assert [row["case"] for row in rows] == once * 2
     assert all(row["torch"] and row["threads"] for row in rows)
     assert "the automatic choice takes it from" in capsys.readouterr().out
+
+
+def test_the_automatic_choice_follows_the_stored_measurement(benchmark) -> None:
+    with (PATH.parent / "long_axes.csv").open() as lines:
+        times = {(row["case"], row["method"]): float(row["median_ms"]) for row in csv.DictReader(lines)}
+    faster: dict[int, list[bool]] = {}
+    for case in {case for case, _ in times}:
+        length = int(case.split("-")[0].removeprefix("l"))
+        faster.setdefault(length, []).append(times[case, "chunked"] < times[case, "fft"])
+    assert min(faster) < benchmark.CHUNKED_FROM <= max(faster)
+    for length, wins in faster.items():
+        assert (2 * sum(wins) > len(wins)) == (length >= benchmark.CHUNKED_FROM), (length, wins)

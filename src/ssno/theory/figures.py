@@ -46,6 +46,8 @@ def plot_field_of_view(views: Mapping[str, FieldOfView]) -> Figure:
             panel.plot(*middle, marker="s", ms=6, mfc=ACCENT, mec="white", mew=0.8)
             panel.set_xlabel("input x")
         panel.set_title(f"{name}\n{_percent(view)} of pairs", fontsize=10)
+        panel.grid(False)
+        panel.spines[:].set_visible(True)
         panel.set_xticks([0, view.grid[0] - 1])
         panel.set_yticks([0, view.grid[-1] - 1])
     panels[0].set_ylabel("output point" if on_a_line else "input y")
