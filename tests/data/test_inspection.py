@@ -96,6 +96,15 @@ def test_a_field_that_is_nan_everywhere_is_reported_and_not_a_crash(tmp_path) ->
     assert found.sets[0].fields[0].bad == 96
 
 
+def test_changes_beyond_single_precision_are_no_crash(tmp_path) -> None:
+    values = np.zeros((1, 3, 8), np.float32)
+    values[0, ::2] = 3e38
+    values[0, 1] = -3e38
+    np.savez(tmp_path / "a.npz", u=values)
+    found, _ = inspect_data(tmp_path / "a.npz", ReadOptions(axes="batch time x"))
+    assert found.sets[0].fields[0].high == pytest.approx(3e38)
+
+
 def test_leaks_between_files_are_found_by_frame_wherever_it_stands(tmp_path) -> None:
     train, test = noise(6, 8, 16), noise(4, 5, 16, seed=1)
     test[1, 2] = train[3, 7]

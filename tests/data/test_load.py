@@ -158,6 +158,14 @@ def test_the_users_own_file_is_divided_in_stored_order_without_overlap(tmp_path)
     assert seen[0].select(points=4).shape == (16, 5, 1, 4)
 
 
+def test_the_limit_of_memory_is_an_option(tmp_path) -> None:
+    np.save(tmp_path / "mine.npy", np.zeros((20, 5, 8)))
+    data = load_dataset(tmp_path / "mine.npy", "all", axes="batch time x", limit=4 * 5 * 8 * 10)
+    assert data.read(range(10)).state.shape == (10, 5, 1, 8)
+    with pytest.raises(DataError, match="Reading 11 trajectories of 'mine' takes"):
+        data.read(range(11))
+
+
 def test_one_long_run_is_cut_into_pieces_and_tested_on_its_future(tmp_path) -> None:
     np.save(tmp_path / "run.npy", np.arange(100.0)[:, None] + np.zeros((100, 8)))
     with pytest.raises(DataError, match="1 trajectory cannot be divided into train, valid, test. Cut long runs"):

@@ -143,6 +143,8 @@ def test_fields_of_the_well_can_be_declared_known(tmp_path, public_files) -> Non
     ("damage", "message"),
     [
         (lambda file: file["dimensions"].attrs.pop("spatial_dims"), "`spatial_dims` of `dimensions` must name 1 to 3"),
+        (lambda file: file["dimensions"].attrs.update({"spatial_dims": ["x", "x"]}), "must name 1 to 3 axes"),
+        (lambda file: file["dimensions"].attrs.update({"spatial_dims": ["batch", "x"]}), "must name 1 to 3 axes"),
         (lambda file: file["dimensions"].attrs.update({"spatial_dims": 3}), "looks like 'The Well / ssno', but is not"),
         (lambda file: file["t0_fields/density"].attrs.update({"time_varying": False}), "but its flags say"),
         (
@@ -171,6 +173,14 @@ def test_damaged_descriptions_of_the_well_are_refused(tmp_path, public_files, da
         damage(file)
     with pytest.raises(DataError, match=message):
         open_file(tmp_path / "wake.hdf5")
+
+
+def test_grids_of_the_well_that_are_not_cartesian_are_mentioned(tmp_path, public_files) -> None:
+    public_files.the_well(tmp_path / "wake.hdf5")
+    with h5py.File(tmp_path / "wake.hdf5", "a") as file:
+        file.attrs["grid_type"] = "spherical"
+    (note,) = open_file(tmp_path / "wake.hdf5")["all"].notes
+    assert note.startswith("The grid is spherical")
 
 
 def test_times_of_the_well_may_be_stored_per_sample_if_they_agree(tmp_path, public_files) -> None:

@@ -74,6 +74,12 @@ def test_missing_batch_and_channel_axes_have_length_one(axes, shape, grid) -> No
     assert view.read([0]).state.shape == (1, *view.shape[1:])
 
 
+def test_spacing_gives_the_lengths() -> None:
+    view = Trajectories.from_array(numbers(1, 2, 1, 6, 5), spacing=(0.5, 2))
+    assert [axis.length for axis in view.axes] == [3.0, 10.0]
+    assert view.spacing == (0.5, 2.0)
+
+
 def test_context_is_separated_by_name_and_repeated_in_time_when_constant() -> None:
     values = numbers(3, 4, 6, 3)
     view = Trajectories.from_array(
@@ -196,8 +202,10 @@ def test_values_that_are_not_finite_are_reported_with_their_place(tmp_path) -> N
     with pytest.raises(DataError, match="'u' is not finite in trajectory 2, frame 3 of 'u' in"):
         data.read(slice(None))
     assert data.read([2], finite=False).state.isnan().sum() == 1
-    with pytest.raises(DataError, match="'u' is not finite in trajectory 0, frame 0"):
-        Trajectories.from_array(np.full((1, 2, 1, 4), 1e300)).read([0])
+    signalling = np.full((1, 2, 1, 4), 0x7FF0000000000001, np.uint64).view(np.float64)
+    for beyond in (np.full((1, 2, 1, 4), 1e300), signalling):
+        with pytest.raises(DataError, match="'u' is not finite in trajectory 0, frame 0"):
+            Trajectories.from_array(beyond).read([0])
 
 
 def test_numbers_of_any_real_type_come_out_as_float32() -> None:
@@ -250,6 +258,8 @@ def test_a_file_that_is_not_as_described_is_an_error_of_ours(tmp_path) -> None:
         ({"times": np.array([0.0, 1.0])}, "has 3 frames, but there are 2 times"),
         ({"times": np.array([0.0, 1.0, 1.0])}, "Times must be finite and increasing"),
         ({"lengths": (1.0, 2.0)}, r"`lengths` must have one number per space axis \('x',\)"),
+        ({"spacing": (1.0, 2.0)}, r"Give `lengths` or `spacing`, one number per space axis \('x',\)"),
+        ({"spacing": (1.0,), "lengths": (4.0,)}, "Give `lengths` or `spacing`"),
         ({"offsets": (1.0, 2.0)}, "`offsets` must have one number per space axis"),
         ({"parameters": {"nu": np.zeros(3)}}, r"Parameter 'nu' has shape \(3,\) for 2 trajectories"),
     ],

@@ -83,9 +83,9 @@ class Summary:
     def of(cls, frames: Frames) -> "Summary":
         """Statistics of some trajectories in memory."""
         both = [values.numpy() for values in frames]
-        with np.errstate(invalid="ignore"):  # infinity minus infinity
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity minus infinity, or more than float32 holds
             changes = [np.diff(values, axis=1) for values in both]
-        return cls(*(Moments.of(values) for values in (*both, *changes)))
+            return cls(*(Moments.of(values) for values in (*both, *changes)))
 
     def merged(self, other: "Summary") -> "Summary":
         """Statistics of both sets together."""

@@ -122,6 +122,7 @@ class Trajectories:
         dt: float | int = 1.0,
         times: Float[np.ndarray, " t"] | None = None,
         lengths: Sequence[float | int] | None = None,
+        spacing: Sequence[float | int] | None = None,
         offsets: Sequence[float | int] | None = None,
         periodic: bool = True,
         parameters: Mapping[str, np.ndarray] | None = None,
@@ -129,8 +130,8 @@ class Trajectories:
         """Your own array: (batch, time, channel, *grid), or as `axes` says, for example "batch time x channel".
 
         `fields` names all channels, `context_fields` those among them that are known and not predicted.
-        `lengths` are the physical lengths of the space axes (1 each if not given), `dt` is the time between
-        frames.
+        `lengths` are the physical lengths of the space axes (1 each if not given) or `spacing` the distances between
+        points; `dt` is the time between frames.
         """
         values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
         if axes is None and not 4 <= values.ndim <= 6:
@@ -142,6 +143,10 @@ class Trajectories:
         pattern.check(values.shape, what="`array`")
         names = default_fields(pattern.size("channel", values.shape)) if fields is None else tuple(fields)
         part = split_channels(MemoryArray(values, "`array`"), pattern, names, tuple(context_fields))
+        if spacing is not None:
+            if lengths is not None or len(spacing) != len(part.grid):
+                raise DataError(f"Give `lengths` or `spacing`, one number per space axis {pattern.space}.")
+            lengths = [step * points for step, points in zip(spacing, part.grid, strict=True)]
         return cls.from_parts(
             [part],
             name=name,
@@ -239,9 +244,9 @@ class Trajectories:
             )
         state = torch.empty(len(rows), *self.shape[1:])
         context = torch.empty(len(rows), len(self.times), len(self.context_fields), *self.shape[3:])
-        for at, numbers in self._pieces(rows):
-            for target, values in zip((state, context), numbers, strict=True):
-                with np.errstate(over="ignore"):  # beyond float32 becomes infinity, which `finite` reports
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond float32 is infinity, which `finite` reports
+            for at, numbers in self._pieces(rows):
+                for target, values in zip((state, context), numbers, strict=True):
                     target.numpy()[at] = values
         if finite:
             self._check_finite(state, self.fields, rows)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ssno.data.errors import DataError
-from ssno.data.probe import BUDGET, TIME_LIMIT, Contents, contents_of
+from ssno.data.probe import BUDGET, Contents, contents_of
 from ssno.data.readers import lpsda, pdebench, plain, well
 from ssno.data.readers.protocol import Reader, ReadOptions
 from ssno.data.readers.zarr import is_zarr, zarr_contents
@@ -14,9 +14,9 @@ READERS: tuple[Reader, ...] = (pdebench.READER, lpsda.READER, well.READER, plain
 DEFAULTS = ReadOptions()
 
 
-def examine(path: Path, *, budget: int = BUDGET, time_limit: float = TIME_LIMIT) -> Contents:
-    """What is in a file or a Zarr store."""
-    return zarr_contents(path) if is_zarr(path) else contents_of(path, budget=budget, time_limit=time_limit)
+def examine(path: Path, *, budget: int = BUDGET) -> Contents:
+    """What is in a file or a Zarr store; up to `budget` bytes of a file are read through to see that they can be."""
+    return zarr_contents(path) if is_zarr(path) else contents_of(path, budget=budget)
 
 
 def reader_for(contents: Contents, options: ReadOptions = DEFAULTS) -> Reader:

@@ -37,8 +37,10 @@ def recognise(contents: Contents) -> bool:
 def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectories]:
     """All trajectories of one file."""
     space = tuple(contents.attributes("dimensions").get("spatial_dims", ()))
-    if not 1 <= len(space) <= 3 or not all(isinstance(name, str) for name in space):
+    fine = all(isinstance(name, str) and name not in ("batch", "time", "channel", "1") for name in space)
+    if not fine or not 1 <= len(set(space)) == len(space) <= 3:
         raise DataError(f"{contents.path}: `spatial_dims` of `dimensions` must name 1 to 3 axes, got {space}.")
+    grid = str(contents.attributes().get("grid_type", "cartesian"))
     known = set(contents.attributes().get("context_fields", ())) | set(options.context)
     state: dict[str, Block] = {}
     context: dict[str, Block] = {}
@@ -60,6 +62,7 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
             times=_times(contents),
             axes=[_axis(contents, name) for name in space],
             parameters=_parameters(contents, part.count),
+            notes=[] if grid == "cartesian" else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
             limit=options.limit,
         )
     }
