@@ -64,3 +64,15 @@ def test_unknown_names_are_refused_with_the_nearest_right_one() -> None:
         build_plan("ks", viscossity=0.1)
     with pytest.raises(ValueError, match=r"no dataset 'zzz'\. Known: ks"):
         build_plan("zzz")
+
+
+def test_fluids_of_the_paper_are_solved_finer_than_stored_and_small_ones_are_not() -> None:
+    for name in ("torus-li", "torus-vis", "torus-vis-force"):
+        paper, small = build_plan(name), build_plan(name, "small")
+        assert [axis.points for axis in paper.problem.axes] == [axis.points for axis in small.problem.axes] == [64, 64]
+        assert (paper.problem.solver_options["points"], small.problem.solver_options["points"]) == (256, 64)
+        assert dict(small.counts) == {"train": 128, "valid": 0, "test": 32}
+        assert small.same_as == {"valid": "test"}
+        assert len(paper.problem.times) == 20
+    assert dict(build_plan("torus-li").counts) == {"train": 1000, "valid": 0, "test": 200}
+    assert dict(build_plan("torus-vis").counts) == {"train": 1000, "valid": 200, "test": 200}

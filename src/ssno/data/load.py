@@ -77,7 +77,7 @@ def load_dataset(
         coarse = points
         if points is None and usual.points is not None and data.axes[0].points > usual.points:
             coarse = usual.points
-        frames = usual.time_index if time_index is None else time_index
+        frames = usual.frames_of(len(data.times)) if time_index is None else time_index
         data = data.select(time_index=frames, points=coarse, reduction=reduction)
         return data if cut is None else data.cut(cut)
 
