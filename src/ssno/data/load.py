@@ -7,6 +7,7 @@
 Nothing is read but the description of the files. Formats live in `ssno.data.readers`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,19 +188,10 @@ def open_any(path: Path, options: ReadOptions) -> Mapping[str, Trajectories]:
 def _data_files(folder: Path) -> list[Path]:
     """Data files of a folder in the order of their numbers: `part_2` before `part_10`."""
 
-    def key(path: Path) -> tuple[object, ...]:
-        return tuple((0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in _pieces(path.name))
+    def key(path: Path) -> list[tuple[int, str]]:
+        return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", path.name)]
 
     return sorted((path for path in folder.iterdir() if path.suffix in SUFFIXES), key=key)
-
-
-def _pieces(name: str) -> list[str]:
-    pieces = [""]
-    for letter in name:
-        if pieces[-1] and letter.isdigit() != pieces[-1][-1].isdigit():
-            pieces.append("")
-        pieces[-1] += letter
-    return pieces
 
 
 def parse_index(text: str) -> slice:
