@@ -123,7 +123,7 @@ def test_missing_data_are_made_on_demand(here) -> None:
         (["waves.npy", *SMALL, "--model.d-state", "7"], "d_state"),
         (["waves.npy", *SMALL, "--model.in-channels", "3"], "in_channels = 3, but 'waves' has the fields u"),
         (["waves.npy", *SMALL, "--data.train", "99"], "`data.train` must lie between 1 and the"),
-        (["waves.npy", *SMALL, "--data.time-index", "seven"], "`time_index` must be start:stop"),
+        (["waves.npy", *SMALL, "--data.time-index", "seven"], "`time_index` must be START:STOP"),
         (["waves.npy", *SMALL, "--recipe", "slow"], "`recipe` must be 'fast' or 'paper', got 'slow'"),
         (["nowhere.h5"], "There is no file or folder 'nowhere.h5'"),
         (["--config", "nowhere.json"], "There is no nowhere.json"),

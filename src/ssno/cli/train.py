@@ -83,6 +83,9 @@ def train(arguments: list[str]) -> None:
         data, valid = load(run.data, generate=command.generate)
         if not command.resume:
             run = run.fitted(data, given=given_names(words))
+            if "--config" not in chosen and "train.batch_size" not in given_names(words):
+                usual = recipe(chosen.get("--recipe", "fast"), n_dims=len(data.axes))  # type: ignore[arg-type]
+                run = replace(run, train=replace(run.train, batch_size=usual.batch_size))
         if command.check_resume:
             report_check(run, as_json=command.json)
             return

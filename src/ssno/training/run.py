@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from ssno.data.load import load_dataset
+from ssno.data.load import load_dataset, parse_index
 from ssno.data.reduction import How
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
@@ -63,6 +63,10 @@ class DataOptions:
     """Time between frames, if the file does not say."""
     lengths: tuple[float, ...] = ()
     """Lengths of the space axes, if the file does not say."""
+    arrays: tuple[str, ...] = ()
+    """Names of the arrays in a file that holds several."""
+    periodic: bool = True
+    """Whether the space axes close on themselves, if the file does not say."""
 
     def load(self, split: str) -> Trajectories:
         """The trajectories of a split; nothing is read but descriptions."""
@@ -73,7 +77,7 @@ class DataOptions:
             viscosity=self.viscosity,
             points=self.points,
             reduction=self.reduction,
-            time_index=None if self.time_index is None else parse_slice(self.time_index),
+            time_index=None if self.time_index is None else parse_index(self.time_index),
             cut=self.cut,
             splits=self.splits,
             axes=self.axes,
@@ -81,6 +85,8 @@ class DataOptions:
             context=self.context,
             dt=self.dt,
             lengths=self.lengths,
+            arrays=self.arrays,
+            periodic=self.periodic,
         )
         count = {"train": self.train, "valid": self.valid}.get(split)
         if count is None:
@@ -88,17 +94,6 @@ class DataOptions:
         if not 1 <= count <= len(data):
             raise ValueError(f"`data.{split}` must lie between 1 and the {len(data)} trajectories there, got {count}.")
         return data.select(indices=range(count))
-
-
-def parse_slice(text: str) -> slice:
-    """`"0:140:7"` as a slice."""
-    try:
-        parts = [int(part) if part else None for part in text.split(":")]
-        if not 2 <= len(parts) <= 3:
-            raise ValueError
-    except ValueError:
-        raise ValueError(f"`time_index` must be start:stop or start:stop:step, as 0:140:7, got {text!r}.") from None
-    return slice(*parts)
 
 
 @dataclass(frozen=True, kw_only=True)
