@@ -1,6 +1,7 @@
 """Contests: every row is whole, batches are split where memory is short, choices are checked."""
 
 import pytest
+import torch
 
 from ssno.evaluation.cost import Contest, Entry, contestants, foreseen_seconds, hold, largest_part, memory_of
 from ssno.models.count import count_parameters
@@ -82,6 +83,14 @@ def test_foreseen_time_grows_with_the_batch() -> None:
 def test_unknown_models_are_refused() -> None:
     with pytest.raises(ValueError, match="Unknown name `gtk`. Did you mean `gkt`"):
         contestants((64,), ["gtk"])
+    with pytest.raises(ValueError, match="`models` names 'linear', which learns nothing"):
+        contestants((64,), ["linear"])
+
+
+def test_measuring_leaves_the_random_state_alone() -> None:
+    before = torch.get_rng_state()
+    Entry(FFNOConfig.tiny(), Contest("forward", (16,)), part=1).once()
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,13 @@ class Entry:
     """A model in a contest, ready to run."""
 
     def __init__(self, config: OperatorConfig, contest: Contest, *, part: int):
-        torch.manual_seed(0)
-        model = config.build()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = config.build()
+            self.frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid)
         assert isinstance(model, NeuralOperator)
         self.model = model.train(contest.task == "train")
         self.contest, self.parts = contest, contest.batch // part
-        self.frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid)
         self.optimiser = torch.optim.Adam(model.parameters()) if contest.task == "train" else None
 
     def once(self) -> None:
@@ -142,7 +143,10 @@ def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, Ope
     """
     chosen: dict[str, OperatorConfig] = {}
     for name in names or [name for name, kind in MODELS.items() if not issubclass(kind, TrivialConfig)]:
-        chosen[name] = model_config(name)(n_dims=len(grid)).fitted(grid)
+        kind = model_config(name)
+        if issubclass(kind, TrivialConfig):
+            raise ValueError(f"`models` names {name!r}, which learns nothing and costs nothing. Leave it out.")
+        chosen[name] = kind(n_dims=len(grid)).fitted(grid)
         fewer = FNOConfig(n_dims=2, n_modes=8).fitted(grid)
         if name == FNOConfig.name and len(grid) == 2 and fewer != chosen[name]:
             chosen["fno, 8 modes"] = fewer
