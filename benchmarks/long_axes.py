@@ -24,7 +24,8 @@ import tyro
 
 from ssno.layers.modes import Modes
 from ssno.ssm.convolution import convolve
-from ssno.ssm.scan import CHUNKED_FROM, ScanMethod, scan
+from ssno.ssm.kernel import Boundary
+from ssno.ssm.scan import ScanMethod, choose_scan, scan
 
 CHANNELS = 64
 METHODS: tuple[ScanMethod, ...] = ("fft", "chunked")
@@ -38,10 +39,12 @@ class Case:
     lines: int
     d_state: int
     training: bool
+    boundary: Boundary = "zero"
 
     @property
     def name(self) -> str:
-        return f"l{self.length}-b{self.lines}-n{self.d_state}-{'training' if self.training else 'forward'}"
+        use = "training" if self.training else "forward"
+        return f"l{self.length}-b{self.lines}-n{self.d_state}-{self.boundary}-{use}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def measure(case: Case, *, repeats: int) -> list[Row]:
     skip = torch.zeros(CHANNELS)
 
     def run(method: ScanMethod) -> torch.Tensor:
-        return scan(modes.discretised(), modes.weight(), x, skip=skip, method=method)
+        return scan(modes.discretised(), modes.weight(), x, skip=skip, boundary=case.boundary, method=method)
 
     def step(method: ScanMethod) -> None:
         if not case.training:
@@ -78,7 +81,8 @@ def measure(case: Case, *, repeats: int) -> list[Row]:
     exact = Modes(CHANNELS, d_state=case.d_state).double()
     exact.load_state_dict(modes.state_dict())
     with torch.no_grad():
-        reference = convolve(x.double(), exact.kernel(case.length), method="fft")
+        taps = exact.kernel(case.length, boundary=case.boundary)
+        reference = convolve(x.double(), taps, periodic=case.boundary != "zero", method="fft")
         errors = {method: ((run(method) - reference).norm() / reference.norm()).item() for method in METHODS}
     saved = {method: _saved_bytes(lambda method=method: run(method)) / 1e6 for method in METHODS}
     times: dict[ScanMethod, list[float]] = {method: [] for method in METHODS}
@@ -141,6 +145,7 @@ def main(
     lengths: tuple[int, ...] = (1024, 4096, 16_384, 65_536),
     lines: tuple[int, ...] = (1, 4),
     d_states: tuple[int, ...] = (16, 64),
+    boundaries: tuple[Boundary, ...] = ("zero", "wrapped"),
     repeats: int = 3,
     threads: int = 1,
     csv_file: Path | None = None,
@@ -151,30 +156,31 @@ def main(
         lengths: points on the axis.
         lines: lines scanned at once.
         d_states: states per channel.
+        boundaries: what lies beyond the axis.
         repeats: timed runs per method.
         threads: threads torch may use.
         csv_file: append the rows here.
     """
     torch.set_num_threads(threads)
-    winners: dict[tuple[bool, int], list[int]] = {}
+    wins: dict[tuple[Boundary, int], list[bool]] = {}
     rows = []
-    print(f"{'case':28s} {'fft ms':>9s} {'chunked ms':>11s} {'ratio':>6s} {'saved MB (fft, chunked)':>25s}")
-    for training, length, count, d_state in itertools.product((False, True), lengths, lines, d_states):
-        case = Case(length, count, d_state, training)
+    print(f"{'case':36s} {'fft ms':>9s} {'chunked ms':>11s} {'ratio':>6s} {'saved MB (fft, chunked)':>25s}")
+    for boundary, training, length, count, d_state in itertools.product(
+        boundaries, (False, True), lengths, lines, d_states
+    ):
+        case = Case(length, count, d_state, training, boundary)
         fft, chunked = measure(case, repeats=repeats)
         rows += [fft, chunked]
         ratio = fft.median_ms / chunked.median_ms
-        if ratio > 1:
-            winners.setdefault((training, length), []).append(d_state)
+        wins.setdefault((boundary, length), []).append(ratio > 1)
         print(
-            f"{case.name:28s} {fft.median_ms:9.1f} {chunked.median_ms:11.1f} {ratio:6.2f} "
+            f"{case.name:36s} {fft.median_ms:9.1f} {chunked.median_ms:11.1f} {ratio:6.2f} "
             f"{fft.saved_mb:12.1f} {chunked.saved_mb:12.1f}"
         )
-    total = len(lines) * len(d_states)
-    for training in (False, True):
-        won = ", ".join(f"{length}: {len(winners.get((training, length), []))}/{total}" for length in lengths)
-        print(f"chunked faster, {'training' if training else 'forward'}: {won}")
-    print(f"the automatic choice takes it from {CHUNKED_FROM} points on")
+    print("cases in which the chunked scan was faster, and what the automatic choice takes for one line:")
+    for (boundary, length), won in wins.items():
+        chosen = choose_scan(length, 1, torch.device("cpu"), boundary=boundary)
+        print(f"  {boundary:10s} {length:7d} points  {sum(won)}/{len(won)}  {chosen}")
     if csv_file is not None:
         append(csv_file, rows)
 

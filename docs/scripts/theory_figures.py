@@ -196,7 +196,7 @@ def depth_figure() -> Figure:
 def long_axes_figure() -> Figure:
     """Time and memory of the chunked scan and of the FFT, from the rows of benchmarks/long_axes.py."""
     with (ROOT / "benchmarks" / "long_axes.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["case"].endswith("-b1-n64-training")]
+        rows = [row for row in csv.DictReader(file) if row["case"].endswith("-b1-n64-zero-training")]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.4))
     for method, colour, name in (("fft", ORANGE, "FFT"), ("chunked", BLUE, "chunked scan")):
         mine = [row for row in rows if row["method"] == method]

@@ -35,23 +35,31 @@ def test_rows_are_appended_with_the_machine(benchmark, tmp_path, capsys) -> None
     file = tmp_path / "rows.csv"
     for _ in range(2):
         benchmark.main(
-            lengths=(64,), lines=(1,), d_states=(4,), repeats=1, threads=torch.get_num_threads(), csv_file=file
+            lengths=(64,),
+            lines=(1,),
+            d_states=(4,),
+            boundaries=("wrapped",),
+            repeats=1,
+            threads=torch.get_num_threads(),
+            csv_file=file,
         )
     with file.open() as lines:
         rows = list(csv.DictReader(lines))
-    once = [f"l64-b1-n4-{kind}" for kind in ("forward", "forward", "training", "training")]
+    once = [f"l64-b1-n4-wrapped-{kind}" for kind in ("forward", "forward", "training", "training")]
     assert [row["case"] for row in rows] == once * 2
     assert all(row["torch"] and row["threads"] for row in rows)
-    assert "the automatic choice takes it from" in capsys.readouterr().out
+    assert "what the automatic choice takes" in capsys.readouterr().out
 
 
 def test_the_automatic_choice_follows_the_stored_measurement(benchmark) -> None:
     with (PATH.parent / "long_axes.csv").open() as lines:
         times = {(row["case"], row["method"]): float(row["median_ms"]) for row in csv.DictReader(lines)}
-    faster: dict[int, list[bool]] = {}
+    faster: dict[tuple[str, int], list[bool]] = {}
     for case in {case for case, _ in times}:
-        length = int(case.split("-")[0].removeprefix("l"))
-        faster.setdefault(length, []).append(times[case, "chunked"] < times[case, "fft"])
-    assert min(faster) < benchmark.CHUNKED_FROM <= max(faster)
-    for length, wins in faster.items():
-        assert (2 * sum(wins) > len(wins)) == (length >= benchmark.CHUNKED_FROM), (length, wins)
+        length, _, _, boundary, _ = case.split("-")
+        won = times[case, "chunked"] < times[case, "fft"]
+        faster.setdefault((boundary, int(length.removeprefix("l"))), []).append(won)
+    assert {boundary for boundary, _ in faster} == {"zero", "wrapped"}
+    for (boundary, length), won in faster.items():
+        chosen = benchmark.choose_scan(length, 1, torch.device("cpu"), boundary=boundary)
+        assert (2 * sum(won) > len(won)) == (chosen == "chunked"), (boundary, length, won)

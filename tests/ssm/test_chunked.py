@@ -102,11 +102,12 @@ def test_every_method_of_scan_agrees() -> None:
         torch.testing.assert_close(y, expected, atol=1e-10, rtol=0)
 
 
-def test_the_automatic_choice_follows_the_length() -> None:
+def test_the_automatic_choice_follows_length_and_boundary() -> None:
     cpu = torch.device("cpu")
     assert choose_scan(64, 1000, cpu) == "toeplitz"
     assert choose_scan(CHUNKED_FROM - 1, 1, cpu) == "fft"
     assert choose_scan(CHUNKED_FROM, 1, cpu) == "chunked"
+    assert choose_scan(CHUNKED_FROM, 1, cpu, boundary="wrapped") == "fft"
 
 
 @pytest.mark.usefixtures("as_users_call_it")

@@ -63,8 +63,8 @@ def zero_order_hold(
     z = Pair(-damping * step[:, None], -frequency * step[:, None])
     ratio = exprel(z)
     gain = Pair(step[:, None] * ratio.re, step[:, None] * ratio.im)
-    # Angles are reduced to [-pi, pi] before they are multiplied by positions: float32 phases stay accurate on long axes,
-    # and small angles, which most are, keep all their digits.
+    # Angles are reduced to [-pi, pi] before they are multiplied by positions: float32 phases stay accurate on long
+    # axes, and small angles, which most are, keep all their digits.
     turns = torch.round(z.im.detach() / (2 * math.pi))
     return DiscreteModes(z.re, z.im - 2 * math.pi * turns, gain)
 

@@ -23,12 +23,17 @@ from ssno.ssm.pairs import Pair, times
 
 ScanMethod = Literal["auto", "fft", "toeplitz", "chunked"]
 CHUNKED_FROM = 16_384
-"""Number of points from which carrying states beats the FFT."""
+"""Number of points from which carrying states beats the FFT on an axis with zero boundary.
+
+On a periodic axis it never did: there the FFT needs no padding, and the scan has to go round twice.
+"""
 
 
-def choose_scan(length: int, lines: int, device: torch.device) -> ScanMethod:
+def choose_scan(length: int, lines: int, device: torch.device, *, boundary: Boundary = "zero") -> ScanMethod:
     """The fastest way for an axis of `length` points and so many lines."""
-    return "chunked" if length >= CHUNKED_FROM else choose_method(length, lines, device)
+    if length >= CHUNKED_FROM and boundary == "zero":
+        return "chunked"
+    return choose_method(length, lines, device)
 
 
 def scan(
@@ -44,7 +49,7 @@ def scan(
     """kernel * x + skip x for every line, the kernel being that of `modes` read out with `weight`."""
     length, lines = x.shape[1:]
     if method == "auto":
-        method = choose_scan(length, lines, x.device)
+        method = choose_scan(length, lines, x.device, boundary=boundary)
     if method == "chunked":
         return torch.addcmul(
             scan_chunked(modes, weight, x, direction=direction, boundary=boundary), skip[:, None, None], x
