@@ -10,7 +10,7 @@ import pytest
 from ssno.data.generate import generate
 from ssno.data.plan import Plan
 from ssno.data.verify import verify
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 from ssno.pde.advection_diffusion import Heat
 
 

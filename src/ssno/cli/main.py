@@ -1,7 +1,8 @@
 """One command with verbs. Each verb is a module beside this one, imported only when it is called.
 
-Exit codes: 0 done, 2 a mistake in the call or its files (one line on stderr), and those of `ssno train`: 3 diverged,
-75 interrupted and saved.
+Exit codes: 0 done; 1 a check that failed (`data verify`, `doctor`, `train --check-resume`) or a generation that did;
+2 a mistake in the call or its files (one line on stderr); 3 a training that diverged; 75 a training interrupted and
+saved; 130 a generation interrupted, which the same command continues.
 """
 
 import importlib

@@ -25,7 +25,7 @@ from ssno.data.readers.protocol import WHOLE
 from ssno.data.seeds import SPLITS
 from ssno.data.storage import Layout, NotFinite, ShardEncoder
 from ssno.data.trajectories import Trajectories
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 
 Report = Callable[[int, int], None]
 

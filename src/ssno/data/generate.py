@@ -30,8 +30,8 @@ from ssno.data.manifest import (
 )
 from ssno.data.plan import Plan, count_trajectories
 from ssno.data.provenance import provenance
-from ssno.data.wholefile import write_whole
 from ssno.data.workers import run
+from ssno.files.whole import write_whole
 
 RECIPE = f"{PROGRESS}/recipe.json"
 NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}

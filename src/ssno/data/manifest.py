@@ -23,7 +23,7 @@ from typing import Any
 from ssno.data.errors import DataError
 from ssno.data.plan import Shard
 from ssno.data.seeds import Split
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 
 MANIFEST = "manifest.json"
 PROGRESS = ".progress"

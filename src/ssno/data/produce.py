@@ -15,7 +15,7 @@ from ssno.data.manifest import Entry, write_note
 from ssno.data.plan import Plan, Shard
 from ssno.data.seeds import trajectory_rng
 from ssno.data.storage import NotFinite, ShardEncoder
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 from ssno.pde.problem import Parameters, Solution, SolverDiverged
 from ssno.pde.rollout import one_thread
 

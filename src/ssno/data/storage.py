@@ -16,7 +16,7 @@ A shard holds N trajectories of one split:
 
 One chunk is one trajectory of one field: shuffled, gzip level 1, checksummed (fletcher32). The file is built
 in memory, trajectory by trajectory, with no time stamps and a fixed format version, so its bytes depend on its
-content only. Writing it to disk is `ssno.data.wholefile`. Axes: t frame, c field, k context field.
+content only. Writing it to disk is `ssno.files.whole`. Axes: t frame, c field, k context field.
 """
 
 import secrets

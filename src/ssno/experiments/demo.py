@@ -21,8 +21,8 @@ from ssno.data.load import load_dataset
 from ssno.data.provenance import provenance
 from ssno.data.recipes import build_plan
 from ssno.data.trajectories import Trajectories
-from ssno.data.wholefile import write_whole
 from ssno.evaluation.comparison import Row, as_table, compare, trivial_forecasters
+from ssno.files.whole import write_whole
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.models.config import OperatorConfig
@@ -49,8 +49,9 @@ class Demo:
     held_out: int = 64
     points: int = 64
     finer_points: int = 128
-    epochs: int = 12
-    hidden_channels: int = 48
+    epochs: int = 24
+    learning_rate: float = 5e-3
+    hidden_channels: int = 32
     d_state: int = 32
 
     def models(self) -> dict[str, OperatorConfig]:
@@ -80,7 +81,9 @@ def run_demo(
         torch.manual_seed(0)
         model = config.build()
         say(f"{number}  train {name}, {count_parameters(model):,} parameters")
-        options = recipe("fast", epochs=demo.epochs, evaluate_every=max(1, demo.epochs // 4))
+        options = recipe(
+            "fast", epochs=demo.epochs, learning_rate=demo.learning_rate, evaluate_every=max(1, demo.epochs // 6)
+        )
         run = folder / name.lower()
         forecasters[name] = train(
             model, train_data, valid=valid, options=options, folder=run, overwrite=True, reporter=reporter()

@@ -14,8 +14,8 @@ import safetensors.torch
 from torch import Tensor
 
 from ssno.data.normalise import Normaliser, Normalisers
-from ssno.data.wholefile import write_whole
 from ssno.data.windows import Window
+from ssno.files.whole import write_whole
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig, description_from_json
 from ssno.models.pretrained import FORMAT, VERSION, load_weights, read_document

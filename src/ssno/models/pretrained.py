@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -12,6 +11,7 @@ import safetensors
 import safetensors.torch
 from torch import nn
 
+from ssno.files.whole import write_whole
 from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
@@ -30,8 +30,8 @@ class Pretrained(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
         text = json.dumps({"format": FORMAT, "version": VERSION, "config": self.config.to_json()}, indent=2)
-        replace_file(folder / "model.safetensors", safetensors.torch.save(tensors))
-        replace_file(folder / "config.json", text.encode())
+        write_whole(folder / "model.safetensors", safetensors.torch.save(tensors))
+        write_whole(folder / "config.json", text.encode())
 
     @classmethod
     def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
@@ -90,21 +90,3 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if problems:
         raise ValueError(f"{path} does not fit the model of its config.json: {'; '.join(problems[:5])}.")
     model.load_state_dict(tensors)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that readers see the old content or the new, never a part: temporary, sync, rename, sync."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 from ssno.training.optimiser import WeightAverage
 
 FORMAT, VERSION = "ssno-checkpoint", 1

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 
 
 class Record:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.wholefile import write_whole
+from ssno.files.whole import write_whole
 
 
 def test_a_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
