@@ -1,0 +1,149 @@
+"""CE-RM and GCE-RT: initial statistics, symmetry, channels and independence of the batch."""
+
+import numpy as np
+import pytest
+import torch
+
+from ssno.pde.euler import cell_averages
+from ssno.pde.gas_problem import GasProblem
+from ssno.pde.problem import SolverDiverged
+from ssno.pde.rayleigh_taylor import RayleighTaylor
+from ssno.pde.richtmyer_meshkov import RichtmyerMeshkov
+
+SMALL = {"points": 16, "cells": 32, "frames": 3, "frame_interval": 0.05}
+
+
+def drawn(problem: GasProblem, count: int, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [problem.draw(rng) for _ in range(count)]
+
+
+def means(problem: GasProblem, count: int) -> np.ndarray:
+    """Mean over cells and trajectories of what the gas starts from."""
+    parameters = drawn(problem, count)
+    fields = [
+        cell_averages(lambda x, y, one=one: problem.gas_at(one, x, y), problem.axes, samples=8) for one in parameters
+    ]
+    return torch.stack(fields).mean(dim=(0, 2, 3)).numpy()
+
+
+def test_the_heavy_disc_has_the_published_mean_area() -> None:
+    """Mean density 1.19642: pi (1/16 + epsilon^2 E R^2 / 2), which fixes epsilon = 0.02."""
+    density, _, _, energy, dye = means(RichtmyerMeshkov(points=64), 60)
+    assert density == pytest.approx(1.19643, abs=2e-4)
+    assert dye == pytest.approx(2 * (density - 1), abs=1e-12)
+    assert 0.4 * energy == pytest.approx(1 + 19 * np.pi * 0.01, abs=3e-3)
+
+
+def test_amplitudes_of_the_rim_add_up_to_one_and_move_it_as_one_cosine() -> None:
+    problem = RichtmyerMeshkov()
+    one = drawn(problem, 1)[0]
+    assert one["amplitude"].sum() == pytest.approx(1)
+    angle = torch.linspace(-3, 3, 50, dtype=torch.float64)
+    turn = (one["amplitude"] * np.exp(2j * np.pi * one["phase"])).sum()
+    expected = 0.25 + 0.02 * np.real(turn * np.exp(1j * angle.numpy()))
+    np.testing.assert_allclose(problem.rim(one, angle, angle).numpy(), expected, atol=1e-14)
+    other = RichtmyerMeshkov(perturbation="x").rim(one, angle, angle)
+    expected = 0.25 + 0.02 * np.imag(turn * np.exp(2j * np.pi * angle.numpy()))
+    np.testing.assert_allclose(other.numpy(), expected, atol=1e-14)
+
+
+def test_the_star_has_the_published_mean_density_pressure_and_potential() -> None:
+    """0.8970, 0.7134 and -1.7056 over all frames; means of mass and potential do not change in time."""
+    density, _, _, energy, _, potential = means(RayleighTaylor(points=32), 400)
+    assert density == pytest.approx(0.8970, rel=0.01)
+    assert energy == pytest.approx(0.7134, rel=0.02)
+    assert potential == pytest.approx(-1.7056, rel=0.02)
+
+
+def test_channels_are_primitive_and_known_fields_are_dye_and_potential() -> None:
+    for problem in (RichtmyerMeshkov(**SMALL), RayleighTaylor(**SMALL)):
+        parameters = drawn(problem, 2)
+        solution = problem.solve(parameters)
+        context = solution.context
+        assert context is not None
+        assert context.shape == (2, 3, len(problem.context_fields), 16, 16)
+        assert (solution.state[:, 0, 1:3] == 0).all()
+        assert np.abs(solution.state[:, -1, 1:3]).max() > 1e-3
+        x, y = (torch.from_numpy(axis.coordinates()) for axis in problem.axes)
+        at_points = problem.gas_at(parameters[0], *torch.meshgrid(x, y, indexing="ij")).numpy()
+        smooth = np.abs(solution.state[0, 0, 0] - at_points[0]) < 0.02
+        assert smooth.mean() > 0.6
+        if "potential" in problem.context_fields:
+            assert (context[:, :, 1] == context[:, :1, 1]).all()
+            np.testing.assert_allclose(context[0, 0, 1], at_points[5], atol=1e-2)
+    assert (RichtmyerMeshkov().times[-1], RayleighTaylor().times[-1]) == (pytest.approx(2.0), pytest.approx(5.0))
+
+
+def test_cells_are_strided_as_the_public_grid_is() -> None:
+    assert RichtmyerMeshkov().axes[0].offset == 1 / 256
+    assert RayleighTaylor().axes[0].offset == -0.5 + 1 / 256
+    coarse, fine = RichtmyerMeshkov(**SMALL), RichtmyerMeshkov(**{**SMALL, "points": 32})
+    parameters = drawn(coarse, 1)
+    np.testing.assert_array_equal(coarse.solve(parameters).state, fine.solve(parameters).state[..., ::2, ::2])
+
+
+def test_modes_that_are_multiples_of_four_keep_quarter_turns() -> None:
+    problem = RayleighTaylor(points=32, cells=32, frames=2, frame_interval=0.5)
+    state = problem.solve(drawn(problem, 1)).state[0, -1]
+    np.testing.assert_allclose(np.rot90(state[0]), state[0], atol=1e-11)
+    assert abs(state[1].mean()) < 1e-13
+    assert state[1].std() == pytest.approx(state[2].std(), rel=1e-9)
+    literal = RayleighTaylor(points=32, cells=32, frames=2, frame_interval=0.5, mode=1, amplitude=1.0)
+    tilted = literal.solve(drawn(literal, 1)).state[0, -1]
+    assert np.abs(np.rot90(tilted[0]) - tilted[0]).max() > 1e-2
+
+
+@pytest.mark.parametrize("kind", [RichtmyerMeshkov, RayleighTaylor])
+def test_a_trajectory_is_bitwise_the_same_in_any_batch(kind: type[GasProblem]) -> None:
+    problem = kind(points=16, cells=16, frames=2, frame_interval=0.1)
+    parameters = drawn(problem, 20)
+    together = problem.solve(parameters)
+    for count in (1, 2, 7):
+        chosen = np.random.default_rng(count).permutation(20)[:count]
+        alone = problem.solve([parameters[i] for i in chosen])
+        assert np.array_equal(alone.state, together.state[chosen])
+        assert np.array_equal(alone.context, together.context[chosen])
+
+
+def test_what_is_not_finite_is_reported_and_progress_reaches_the_total() -> None:
+    problem, calls = RichtmyerMeshkov(**SMALL), []
+    parameters = drawn(problem, 2)
+    problem.solve(parameters, progress=lambda *call: calls.append(call))
+    assert calls[-1] == (6, 6)
+    star = RayleighTaylor(**SMALL)
+    parameters = drawn(star, 3)
+    parameters[1]["central_pressure"] = np.array(np.nan)
+    with pytest.raises(SolverDiverged, match="Trajectory 1 of the batch is no longer finite at solver step 0"):
+        star.solve(parameters)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        (RichtmyerMeshkov, {"epsilon": 0.3}, "`epsilon` must be between 0 and the radius 0.25, got 0.3"),
+        (RichtmyerMeshkov, {"cfl": 0.0}, "`cfl` must be a positive finite number, got 0.0"),
+        (RichtmyerMeshkov, {"frame_interval": 0.0}, "`frame_interval` must be a positive finite number, got 0.0"),
+        (RichtmyerMeshkov, {"frames": 1}, "`frames` must be at least 2, got 1"),
+        (RichtmyerMeshkov, {"cells": 2, "points": 2}, "`cells` must be at least 4, got 2"),
+        (RichtmyerMeshkov, {"points": 100}, "`cells` must be a positive multiple of `points`, got 128 and 100"),
+        (RayleighTaylor, {"mode": -1}, "`mode` must be at least 0, got -1"),
+        (RayleighTaylor, {"amplitude": 1.5}, "`amplitude` must be between 0 and 1, got 1.5"),
+    ],
+)
+def test_impossible_options_are_refused(kind: type[GasProblem], change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**change)
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_unknown_perturbations_are_refused_and_the_known_ones_listed() -> None:
+    problem = RichtmyerMeshkov()
+    object.__setattr__(problem, "perturbation", "magic")
+    with pytest.raises(ValueError, match=r"`perturbation` must be one of \('angular', 'x'\), got 'magic'"):
+        problem.__post_init__()
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(ValueError, match="`parameters` is empty: there is no trajectory to solve"):
+        RichtmyerMeshkov().solve([])
