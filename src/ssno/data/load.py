@@ -17,6 +17,7 @@ from ssno.data.defaults import defaults_of
 from ssno.data.division import FRACTIONS, divide
 from ssno.data.errors import DataError
 from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
+from ssno.data.readers.poseidon import chunks_of
 from ssno.data.readers.protocol import WHOLE, ReadOptions
 from ssno.data.readers.registry import examine, open_contents
 from ssno.data.readers.zarr import is_zarr
@@ -25,7 +26,7 @@ from ssno.data.reduction import How
 from ssno.data.seeds import SPLITS
 from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
 
-SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy"}
+SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy", ".mat"}
 
 
 def load_dataset(
@@ -130,6 +131,8 @@ def open_folder(folder: Path, options: ReadOptions, *, split: str) -> Mapping[st
         return _open_sealed(folder, options, split=split)
     if (folder / PROGRESS).exists():
         raise DataError(f"{folder} is not finished: run its `ssno data generate` command again, it continues.")
+    if chunks := chunks_of(folder):
+        return {WHOLE: concatenate([open_any(chunk, options)[WHOLE] for chunk in chunks])}
     inner = folder / "data"
     folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
     found = {}

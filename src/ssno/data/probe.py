@@ -25,6 +25,7 @@ from jaxtyping import Num
 
 from ssno.data.arrays import H5Array, LazyArray, MappedArray, Stamp, ZippedArray
 from ssno.data.errors import DataError
+from ssno.data.matlab import MatlabArray
 
 TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
 COMPUTING = 2  # seconds of computing, and one more per 16 MiB read through
@@ -124,6 +125,8 @@ def _examined(stamp: Stamp, budget: int, time_limit: float) -> Contents:
         array: LazyArray
         if "member" in record:
             array = ZippedArray(**where, member=record["member"])
+        elif "variable" in record:
+            array = MatlabArray(**where)
         elif "offset" in record:
             array = MappedArray(**where, offset=record["offset"], strides=tuple(record["strides"]))
         else:

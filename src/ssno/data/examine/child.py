@@ -29,7 +29,7 @@ MEMORY = 6 * 2**30
 def examine(path: str, budget: int) -> Record:
     """Recognise a container by its first bytes and list it."""
     with open(path, "rb") as file:
-        head = file.read(16)
+        head = file.read(20)
     kind, examiner = "HDF5", examine_hdf5
     if head.startswith(b"\x93NUMPY"):
         kind, examiner = "NPY", examine_npy
@@ -39,8 +39,12 @@ def examine(path: str, budget: int) -> Record:
         from ssno.data.examine.netcdf3 import examine_netcdf3  # SciPy takes a while to import
 
         kind, examiner = "NetCDF", examine_netcdf3
+    elif head.startswith(b"MATLAB 5.0 MAT-file"):
+        from ssno.data.examine.matlab5 import examine_matlab5
+
+        kind, examiner = "MATLAB", examine_matlab5
     elif not h5py.is_hdf5(path):
-        return {"error": "is not an HDF5, NetCDF, NPY or NPZ file"}
+        return {"error": "is not an HDF5, NetCDF, NPY, NPZ or MATLAB file"}
     try:
         return examiner(path, budget)
     except Exception as error:  # whatever trips over a damaged file, the file is at fault

@@ -5,12 +5,20 @@ from pathlib import Path
 
 from ssno.data.errors import DataError
 from ssno.data.probe import BUDGET, Contents, contents_of
-from ssno.data.readers import lpsda, pdebench, plain, well
+from ssno.data.readers import fourierflow, li, lpsda, pdebench, plain, poseidon, well
 from ssno.data.readers.protocol import Reader, ReadOptions
 from ssno.data.readers.zarr import is_zarr, zarr_contents
 from ssno.data.trajectories import Trajectories
 
-READERS: tuple[Reader, ...] = (pdebench.READER, lpsda.READER, well.READER, plain.READER)
+READERS: tuple[Reader, ...] = (
+    pdebench.READER,
+    lpsda.READER,
+    li.READER,
+    fourierflow.READER,
+    poseidon.READER,
+    well.READER,
+    plain.READER,
+)
 DEFAULTS = ReadOptions()
 
 
