@@ -17,7 +17,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ssno.data.provenance import provenance
-from ssno.models.pretrained import replace_file
+from ssno.files.whole import write_whole
 
 FORMAT, VERSION = "ssno-cost", 1
 Row = dict[str, Any]
@@ -37,8 +37,8 @@ def store(rows: list[Row], folder: Path) -> None:
     writer = csv.DictWriter(text, fieldnames=list(flat[0]))
     writer.writeheader()
     writer.writerows(flat)
-    replace_file(folder / "cost.json", json.dumps(document, indent=1).encode())
-    replace_file(folder / "cost.csv", text.getvalue().encode())
+    write_whole(folder / "cost.json", json.dumps(document, indent=1).encode())
+    write_whole(folder / "cost.csv", text.getvalue().encode())
 
 
 def stored(path: Path) -> list[Row]:
