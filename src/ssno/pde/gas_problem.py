@@ -10,6 +10,7 @@ Axes: n trajectory, t frame, c channel, x, y cells.
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -99,9 +100,7 @@ class GasProblem(Problem):
         check_batch(parameters)
         square = self._square(self.cells)
         with one_thread():
-            initial = torch.stack(
-                [cell_averages(lambda x, y, one=one: self.gas_at(one, x, y), square) for one in parameters]
-            )
+            initial = torch.stack([cell_averages(partial(self.gas_at, one), square) for one in parameters])
             scheme = Euler(square, gamma=self.gamma, cfl=self.cfl, gravity=self.gravity)
             cells = march(scheme, initial.numpy(), self.times, lanes=self.lanes, advance=heun, progress=progress)
             every = self.cells // self.points
