@@ -2,18 +2,22 @@
 
     from ssno import SSNO, load_dataset, rollout, train
 
-Trajectories are (batch, time, channel, *grid) everywhere.
+Trajectories are (batch, time, channel, *grid) everywhere. Names are imported when they are first used, so that one layer
+can be taken into another program without the rest of the library.
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from ssno.data.load import load_dataset
-from ssno.data.trajectories import Trajectories
-from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.rollout import rollout
-from ssno.forecasting.saved import load_forecaster
-from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.training.train import train
+if TYPE_CHECKING:
+    from ssno.data.load import load_dataset
+    from ssno.data.trajectories import Trajectories
+    from ssno.forecasting.forecaster import Forecaster
+    from ssno.forecasting.rollout import rollout
+    from ssno.forecasting.saved import load_forecaster
+    from ssno.models.ssno import SSNO, SSNOConfig
+    from ssno.training.train import train
 
 __version__ = version("ssno")
 __all__ = [
@@ -27,3 +31,21 @@ __all__ = [
     "rollout",
     "train",
 ]
+
+HOME = {
+    "SSNO": "ssno.models.ssno",
+    "SSNOConfig": "ssno.models.ssno",
+    "Forecaster": "ssno.forecasting.forecaster",
+    "Trajectories": "ssno.data.trajectories",
+    "load_dataset": "ssno.data.load",
+    "load_forecaster": "ssno.forecasting.saved",
+    "rollout": "ssno.forecasting.rollout",
+    "train": "ssno.training.train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module it lives in."""
+    if name not in HOME:
+        raise AttributeError(f"module 'ssno' has no attribute {name!r}; it offers {', '.join(__all__)}.")
+    return getattr(import_module(HOME[name]), name)
