@@ -2,7 +2,7 @@
 
     from ssno import SSNO, load_dataset, rollout, train
 
-Trajectories are (batch, time, channel, *grid) everywhere. Names are imported when they are first used, so that one layer
+Trajectories are (batch, time, channel, *grid) everywhere. Names are imported when first used, so that one layer
 can be taken into another program without the rest of the library.
 """
 
