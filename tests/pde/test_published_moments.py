@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssno.data.provenance import provenance
 from ssno.pde.gas_problem import GasProblem
 from ssno.pde.rayleigh_taylor import RayleighTaylor
 from ssno.pde.richtmyer_meshkov import RichtmyerMeshkov
@@ -31,7 +32,14 @@ def moments(problem: GasProblem) -> dict[str, dict[str, float]]:
         for name, values in zip(names, channels, strict=True)
     }
     RESULTS.mkdir(exist_ok=True)
-    record = {"trajectories": COUNT, "cells": problem.cells, "seconds_per_trajectory": seconds, "moments": found}
+    record = {
+        "problem": repr(problem),
+        "trajectories": COUNT,
+        "seconds_per_trajectory": seconds,
+        "moments": found,
+        "date": time.strftime("%Y-%m-%d"),
+        "provenance": provenance(),
+    }
     (RESULTS / f"moments-{problem.name}.json").write_text(json.dumps(record, indent=2) + "\n")
     return found
 

@@ -23,7 +23,7 @@ Method = Literal["auto", "fft", "toeplitz"]
 
 
 def choose_method(length: int, lines: int, device: torch.device) -> Method:
-    """The measured crossover (docs/performance.md): a matrix product up to 256 points if enough lines share it.
+    """The measured crossover (benchmarks/short_axes.py): a matrix product up to 256 points if enough lines share it.
 
     On a CPU a matrix is read once per call, so a handful of lines cannot pay for it. Other devices follow the same rule
     until somebody measures there.

@@ -4,7 +4,7 @@
     chunked         never form the whole kernel: carry the states along    (`ssno.ssm.chunked`)
 
 The choice sits here because this is where both the modes and the lines are known. It follows measurements:
-`benchmarks/long_axes.py` for the long end, docs/performance.md for the short one.
+`benchmarks/long_axes.py` for the long end, `benchmarks/short_axes.py` for the short one.
 
 Axes: h channel, n state mode, l grid point, b line.
 """
