@@ -1,9 +1,9 @@
 """Long campaigns for `make verify`: kills at random moments. Their results are committed under results/."""
 
+import itertools
 import json
+import multiprocessing
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,13 +13,12 @@ import torch
 
 from ssno.data.provenance import provenance
 from ssno.models.ssno import SSNOConfig
-from ssno.training.checkpoint import load_checkpoint
+from ssno.training.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint
 from ssno.training.options import TrainOptions
 from ssno.training.resume_check import check_resume
 from ssno.training.run import DataOptions, Run
 
 RESULTS = Path(__file__).parents[2] / "results"
-SAVER = Path(__file__).with_name("kill_campaign.py")
 
 
 def write_result(name: str, **values) -> None:
@@ -32,26 +31,33 @@ def write_result(name: str, **values) -> None:
 def test_no_kill_while_saving_leaves_an_unreadable_checkpoint(tmp_path) -> None:
     kills, unreadable, steps = 200, 0, []
     moment = random.Random(0)
-    for _ in range(kills // 4):  # four savers at a time share the start-up of Python
-        folders = [tmp_path / str(len(steps) + index) for index in range(4)]
-        savers = [subprocess.Popen([sys.executable, SAVER, folder]) for folder in folders]
-        for folder, saver in zip(folders, savers, strict=True):
-            while not (folder / "checkpoint.json").exists():
-                time.sleep(0.01)
-                assert saver.poll() is None
-            time.sleep(moment.uniform(0, 0.2))
-            saver.kill()
-            saver.wait()
-            try:
-                tensors, progress = load_checkpoint(folder)
-                whole = all(bool((value == progress.step).all()) for value in tensors.values())
-            except (OSError, ValueError):
-                whole = False
-            unreadable += not whole
+    for number in range(kills):
+        folder = tmp_path / str(number)
+        saver = multiprocessing.get_context("fork").Process(target=save_without_end, args=(folder,))
+        saver.start()
+        while not (folder / INDEX).exists():
+            assert saver.is_alive()
+            time.sleep(0.001)
+        time.sleep(moment.uniform(0, 0.1))
+        saver.kill()
+        saver.join()
+        try:
+            tensors, progress = load_checkpoint(folder)
+            whole = all(bool((value == progress.step).all()) for value in tensors.values())
             steps.append(progress.step)
-    write_result("kill-while-saving", kills=len(steps), unreadable=unreadable, last_steps=[min(steps), max(steps)])
-    assert len(steps) == kills
+        except (OSError, ValueError):
+            whole = False
+        unreadable += not whole
+    write_result("kill-while-saving", kills=kills, unreadable=unreadable, steps=[min(steps), max(steps)])
     assert unreadable == 0
+
+
+def save_without_end(folder: Path) -> None:
+    """Replace one checkpoint by the next; every number of each is its own step."""
+    torch.set_num_threads(1)
+    for step in itertools.count(1):
+        tensors = {f"model/{index}": torch.full((200, 300), float(step)) for index in range(4)}
+        save_checkpoint(folder, tensors, Progress(step=step))
 
 
 @pytest.mark.verify
