@@ -42,7 +42,7 @@ class FactorisedAttention(nn.Module):
         )
 
     def forward(
-        self, u: Float[Tensor, "n *grid h"], coordinates: list[Float[Tensor, " i"]]
+        self, u: Float[Tensor, "n *grid h"], coordinates: list[Float[Tensor, " _"]]
     ) -> Float[Tensor, "n *grid h"]:
         """Attend along every axis; `coordinates` holds the positions along each."""
         u = self.norm(u)

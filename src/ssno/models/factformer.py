@@ -129,7 +129,7 @@ class AttentionLayer(nn.Module):
             width, axes=config.n_dims, heads=config.n_heads, head_channels=config.head_channels
         )
 
-    def forward(self, u: Float[Tensor, "n *grid h"], where: list[Float[Tensor, " i"]]) -> Float[Tensor, "n *grid h"]:
+    def forward(self, u: Float[Tensor, "n *grid h"], where: list[Float[Tensor, " _"]]) -> Float[Tensor, "n *grid h"]:
         points = torch.stack(torch.meshgrid(*where, indexing="ij"), dim=-1)  # *grid axes
         phase = 2 * math.pi * points @ self.frequencies
         u = u + self.position(torch.cat([phase.sin(), phase.cos()], dim=-1))
