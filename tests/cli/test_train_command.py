@@ -80,6 +80,15 @@ def test_the_window_follows_the_memory_unless_it_is_given(here) -> None:
     assert sizes == [2, 3]
 
 
+def test_fourier_modes_follow_the_grid_unless_they_are_given(here, capsys) -> None:
+    words = ["train", "waves.npy", "--data.axes", "batch time x", "--model", "ffno", "--model.hidden-channels", "8"]
+    main([*words, "--train.epochs", "1", "--name", "followed"])
+    assert json.loads((here / "runs" / "followed" / "config.json").read_text())["config"]["n_modes"] == 8
+    with pytest.raises(SystemExit):
+        main([*words, "--model.n-modes", "40", "--name", "given"])
+    assert "n_modes" in capsys.readouterr().err
+
+
 def test_fine_tuning_starts_from_the_given_weights(here) -> None:
     ssno("--train.epochs", "1", "--name", "first")
     ssno("--start-from", "runs/first", "--name", "tuned", "--train.epochs", "1", "--train.learning-rate", "1e-30")

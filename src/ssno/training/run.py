@@ -128,6 +128,8 @@ class Run(Generic[ModelConfig]):
         }
         wanted = {name: value for name, value in derived.items() if f"model.{name}" not in given}
         model = replace(self.model, **wanted)
+        if "model.n_modes" not in given:
+            model = model.fitted([axis.points for axis in data.axes])
         seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
         window = self.window if "window.size" in given else replace(self.window, size=seen)
         return replace(self, model=model, window=window)
