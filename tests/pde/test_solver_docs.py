@@ -3,7 +3,11 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+
+from ssno.pde.problem import Solution
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "solvers.md").read_text()
@@ -12,7 +16,19 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_an_example_runs(example: str) -> None:
-    exec(compile(example, "docs/solvers.md", "exec"), {})
+    made: dict[str, object] = {}
+    exec(compile(example, "docs/solvers.md", "exec"), made)
+    fields = [np.asarray(getattr(value, "state", value)) for value in made.values() if is_field(value)]
+    assert fields, "an example should compute something"
+    assert all(np.isfinite(field).all() for field in fields)
+
+
+def is_field(value: object) -> bool:
+    return isinstance(value, np.ndarray | torch.Tensor | Solution)
+
+
+def test_the_solvers_page_has_examples() -> None:
+    assert EXAMPLES
 
 
 def test_every_picture_exists() -> None:
