@@ -23,12 +23,23 @@ from ssno.metrics.relative import frame_errors, trajectory_errors
 
 
 @dataclass(frozen=True)
+class Runaway:
+    """A forecast that left the realm of fields: which trajectory, at which predicted step (from 0), and why."""
+
+    trajectory: int
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Scores:
-    """Mean errors by name, the error of each scored frame, and that of each trajectory."""
+    """Mean errors by name, the error of each scored frame (mean and quartiles), that of each trajectory, runaways."""
 
     means: dict[str, float]
     step_errors: tuple[float, ...]
     trajectory_errors: tuple[float, ...]
+    step_quartiles: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    runaways: tuple[Runaway, ...] = ()
 
 
 def score(forecaster: Forecaster, data: Trajectories, *, batch_size: int = 32) -> Scores:
