@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.data.options import DataOptions
 from ssno.data.provenance import provenance
 from ssno.models.ssno import SSNOConfig
 from ssno.training.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint
 from ssno.training.options import TrainOptions
 from ssno.training.resume_check import check_resume
-from ssno.training.run import DataOptions, Run
+from ssno.training.run import Run
 
 RESULTS = Path(__file__).parents[2] / "results"
 

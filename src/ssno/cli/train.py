@@ -24,6 +24,7 @@ from rich.table import Table
 
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
+from ssno.data.options import DataOptions
 from ssno.data.recipes import generate_command
 from ssno.forecasting.saved import load_forecaster
 from ssno.models.registry import model_config
@@ -31,7 +32,7 @@ from ssno.training.estimate import estimate
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
 from ssno.training.options import recipe
 from ssno.training.resume_check import check_resume
-from ssno.training.run import DataOptions, ModelConfig, Run, read_run
+from ssno.training.run import ModelConfig, Run, read_run
 from ssno.training.train import check_fit
 from ssno.training.train import train as train_model
 

@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from ssno.data.load import load_dataset, parse_index
-from ssno.data.reduction import How
+from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.models.config import OperatorConfig, description_from_json, unknown_name
@@ -25,75 +24,6 @@ from ssno.models.ssno import SSNOConfig
 from ssno.training.options import TrainOptions
 
 ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """Which trajectories, and how they are read."""
-
-    name: str = "ks"
-    """A dataset's name, looked up in ./data, or a file or folder of your own."""
-    path: str | None = None
-    """Folder or file to read instead of looking the name up."""
-    preset: str | None = None
-    """Size of a generated dataset: tiny, small or paper; by default the largest there is."""
-    viscosity: float | None = None
-    """Viscosity of a KS dataset."""
-    points: int | None = None
-    """Coarsen the grid to this many points along the first axis; others in proportion."""
-    reduction: How = "stride"
-    """How to coarsen: take every n-th point, average cells, or cut the spectrum."""
-    time_index: str | None = None
-    """Frames to use, start:stop:step; by default what the literature uses."""
-    cut: int | None = None
-    """Cut long runs into pieces of this many frames."""
-    train: int | None = None
-    """Use only the first so many training trajectories."""
-    valid: int | None = None
-    """Use only the first so many validation trajectories."""
-    splits: tuple[float, ...] | None = None
-    """Fractions or counts for train, valid, test when a file is not divided."""
-    axes: str | None = None
-    """Names of the axes of an array of your own, as "batch time x channel"."""
-    fields: tuple[str, ...] = ()
-    """Names of the channels."""
-    context: tuple[str, ...] = ()
-    """Those among them that are known in advance and not predicted."""
-    dt: float | None = None
-    """Time between frames, if the file does not say."""
-    lengths: tuple[float, ...] = ()
-    """Lengths of the space axes, if the file does not say."""
-    arrays: tuple[str, ...] = ()
-    """Names of the arrays in a file that holds several."""
-    periodic: bool = True
-    """Whether the space axes close on themselves, if the file does not say."""
-
-    def load(self, split: str) -> Trajectories:
-        """The trajectories of a split; nothing is read but descriptions."""
-        data = load_dataset(
-            self.path or self.name,
-            split,
-            preset=self.preset,
-            viscosity=self.viscosity,
-            points=self.points,
-            reduction=self.reduction,
-            time_index=None if self.time_index is None else parse_index(self.time_index),
-            cut=self.cut,
-            splits=self.splits,
-            axes=self.axes,
-            fields=self.fields,
-            context=self.context,
-            dt=self.dt,
-            lengths=self.lengths,
-            arrays=self.arrays,
-            periodic=self.periodic,
-        )
-        count = {"train": self.train, "valid": self.valid}.get(split)
-        if count is None:
-            return data
-        if not 1 <= count <= len(data):
-            raise ValueError(f"`data.{split}` must lie between 1 and the {len(data)} trajectories there, got {count}.")
-        return data.select(indices=range(count))
 
 
 @dataclass(frozen=True, kw_only=True)
