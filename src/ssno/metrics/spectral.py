@@ -1,0 +1,82 @@
+"""Errors by scale: the error of a band of wavenumbers relative to what the truth has in that band.
+
+    error(band) = sqrt( sum |p_k - u_k|^2 / sum |u_k|^2 ),   sums over wavenumbers k of the band, frames and fields,
+
+with p_k, u_k the Fourier coefficients of prediction and truth. Wavenumbers are isotropic, |k|^2 = kx^2 + ky^2 + kz^2,
+and measured as fractions of the smallest Nyquist wavenumber of the axes. Modes beyond it (the corners of a square) count
+to the band that reaches to infinity. By default the range is cut into thirds: low, mid, high; k = 0, the mean, is low.
+With one band over everything this is `rel_l2` (Parseval).
+
+A band in which the truth has less than 1e-6 of its norm holds rounding errors only; it is divided by that instead.
+Axes should be periodic: a jump between the two ends of an axis has a spectrum of its own.
+
+Axes: b trajectory, t frame, c field.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.metrics.relative import FLOOR
+
+Band = tuple[float | int, float | int]
+THIRDS: Mapping[str, Band] = {"low": (0, 1 / 3), "mid": (1 / 3, 2 / 3), "high": (2 / 3, math.inf)}
+NEGLIGIBLE = 1e-6
+
+
+def spectral_errors(
+    prediction: Float[Tensor, "b t c *grid"],
+    truth: Float[Tensor, "b t c *grid"],
+    *,
+    bands: Mapping[str, Band] = THIRDS,
+    spacing: Sequence[float | int] | None = None,
+) -> dict[str, Float[Tensor, " b"]]:
+    """The relative error of each trajectory in each band [lower, upper), as fractions of the Nyquist wavenumber.
+
+    `spacing` is the distance between points along each axis; without it the axes count as equally fine.
+    """
+    for name, (lower, upper) in bands.items():
+        if not 0 <= lower < upper:
+            raise ValueError(f"Band {name!r} must be (lower, upper) with 0 <= lower < upper, got {(lower, upper)}.")
+    grid = truth.shape[3:]
+    if spacing is not None and len(spacing) != len(grid):
+        raise ValueError(f"`spacing` must have one number per axis of the grid {tuple(grid)}, got {tuple(spacing)}.")
+    fraction = wavenumbers(grid, spacing=spacing).to(truth.device)
+    weight = half_spectrum_weights(grid[-1]).to(truth.device)
+    dims = tuple(range(3, truth.ndim))
+
+    def power(field: Tensor) -> Tensor:  # b *modes, summed over frames and fields
+        return torch.fft.rfftn(field.double(), dim=dims).abs().square().sum((1, 2)) * weight
+
+    wrong, true = power(prediction - truth), power(truth)
+    whole = true.flatten(1).sum(1).sqrt()
+    errors = {}
+    for name, (lower, upper) in bands.items():
+        inside = (fraction >= lower) & (fraction < upper)
+        scale = true[:, inside].sum(1).sqrt().maximum(NEGLIGIBLE * whole).clamp_min(FLOOR)
+        errors[name] = wrong[:, inside].sum(1).sqrt() / scale
+    return errors
+
+
+def wavenumbers(grid: Sequence[int], *, spacing: Sequence[float | int] | None = None) -> Float[Tensor, "*modes"]:
+    """|k| of every mode of `rfftn`, as a fraction of the smallest Nyquist wavenumber of the axes."""
+    steps = [1.0] * len(grid) if spacing is None else [float(step) for step in spacing]
+    nyquist = min(0.5 / step for step in steps)
+    square = torch.zeros((), dtype=torch.float64)
+    for axis, (points, step) in enumerate(zip(grid, steps, strict=True)):
+        frequency = torch.fft.rfftfreq if axis == len(grid) - 1 else torch.fft.fftfreq
+        along = frequency(points, d=step, dtype=torch.float64) / nyquist
+        square = square[..., None] + along.square()
+    return square.sqrt()
+
+
+def half_spectrum_weights(points: int) -> Float[Tensor, " l"]:
+    """How many modes of the full spectrum each mode of the last axis of `rfftn` stands for."""
+    weight = torch.full((points // 2 + 1,), 2.0, dtype=torch.float64)
+    weight[0] = 1
+    if points % 2 == 0:
+        weight[-1] = 1
+    return weight
