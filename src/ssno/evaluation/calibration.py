@@ -21,7 +21,7 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
-NOMINAL = tuple(level / 10 for level in range(1, 10)) + (0.95, 0.99)
+NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
