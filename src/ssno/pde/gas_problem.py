@@ -34,7 +34,7 @@ from ssno.pde.problem import (
 )
 from ssno.pde.rollout import one_thread
 
-CACHED_CELLS = 64 * 64
+CACHED_CELLS = 128 * 128
 """Cells of all trajectories worked on together: more would fall out of a core's cache."""
 
 
