@@ -5,10 +5,12 @@
     rel_l2_onestep     one step at a time from true frames (teacher forcing), physical units
     rel_l2_step        rollout error frame by frame
 
-Given frames are never counted. With several fields, `rel_l2/name` is the error of one field alone.
+Given frames are never counted. With several fields, `rel_l2/name` is the error of one field alone. These are what
+training looks at; `metrics=EVERY` adds those of `ssno.forecasting.errors` and looks for forecasts that run away.
 """
 
 import math
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -16,10 +18,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import next_frames, slot_context
+from ssno.data.windows import Plan, Window, next_frames, slot_context
+from ssno.forecasting.ensemble import Ensemble
+from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.metrics.relative import frame_errors, trajectory_errors
+from ssno.metrics.relative import trajectory_errors
+from ssno.metrics.runaway import NEVER, largest, runaway_step
+
+TRAINING = ("rel_l2", "rel_l2_normalised", "rel_l2_onestep")
+EVERY = (*TRAINING, *FORECAST_METRICS[1:], "runaway")
+
+Predict = Callable[[Frames, range], Tensor]
+"""Forecasts of all predicted frames from a batch of whole trajectories; the range says which trajectories."""
 
 
 @dataclass(frozen=True)
@@ -42,46 +53,107 @@ class Scores:
     runaways: tuple[Runaway, ...] = ()
 
 
-def score(forecaster: Forecaster, data: Trajectories, *, batch_size: int = 32) -> Scores:
-    """All metrics over a set of trajectories; the batch size changes nothing but memory."""
+def score(
+    forecaster: Forecaster | Ensemble,
+    data: Trajectories,
+    *,
+    batch_size: int = 32,
+    metrics: Collection[str] = TRAINING,
+) -> Scores:
+    """Errors over a set of trajectories; the batch size changes nothing but memory.
+
+    `metrics` are those of training by default; `EVERY` for all, or any choice among them.
+    """
+    window = forecaster.window
+
+    def predict(frames: Frames, _: range) -> Tensor:
+        plan = window.plan(frames.state.shape[1])
+        given = frames.state[:, plan.given.start : plan.given.stop]
+        context = frames.context[:, plan.given.start :] if frames.context.shape[2] else None
+        return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
+
+    def more(frames: Frames, forecast: Tensor, truth: Tensor) -> dict[str, Tensor]:
+        plan = window.plan(frames.state.shape[1])
+        units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
+        errors = {}
+        if "rel_l2_normalised" in metrics:
+            errors["rel_l2_normalised"] = trajectory_errors(units.encode(forecast), units.encode(truth))
+        if "rel_l2_onestep" in metrics:
+            errors["rel_l2_onestep"] = one_step_errors(forecaster, frames)
+        return errors
+
+    return score_forecasts(predict, data, window, batch_size=batch_size, metrics=metrics, more=more)
+
+
+def score_forecasts(
+    predict: Predict,
+    data: Trajectories,
+    window: Window,
+    *,
+    batch_size: int = 32,
+    metrics: Collection[str] = EVERY,
+    more: Callable[[Frames, Tensor, Tensor], dict[str, Tensor]] | None = None,
+) -> Scores:
+    """Errors of forecasts that anyone may have made, a solver for example; `more` adds errors of its own."""
+    for name in metrics:
+        if name not in EVERY:
+            raise ValueError(f"`metrics` must be among {', '.join(EVERY)}; got {name!r}.")
+    plan = window.plan(len(data.times))
     collected: dict[str, list[Tensor]] = {}
-    for first in range(0, len(data), batch_size):
-        frames = data.read(range(first, min(first + batch_size, len(data))))
-        for name, values in batch_errors(forecaster, frames, spacing=data.spacing).items():
-            collected.setdefault(name, []).append(values.double())
+    runaways: list[Runaway] = []
+    for chosen, frames in batches(data, batch_size):
+        forecast = predict(frames, chosen)
+        if "runaway" in metrics:
+            runaways += find_runaways(forecast, frames, plan, first=chosen.start)
+        forecast = forecast[:, plan.scored.start - plan.predicted.start :]
+        truth = frames.state[:, plan.scored.start : plan.scored.stop]
+        errors = forecast_errors(
+            forecast,
+            truth,
+            fields=data.fields,
+            elapsed=elapsed(data, plan),
+            spacing=data.spacing,
+            metrics=metrics,
+        )
+        errors |= more(frames, forecast, truth) if more is not None else {}
+        for name, values in errors.items():
+            collected.setdefault(name, []).append(torch.where(values.isfinite(), values, math.inf).double())
     whole = {name: torch.cat(parts) for name, parts in collected.items()}
     steps = whole.pop("rel_l2_step")
+    lower, upper = (steps.quantile(q, dim=0, interpolation="lower") for q in (0.25, 0.75))  # no inf - inf between two
     return Scores(
         means={name: values.mean().item() for name, values in whole.items()},
         step_errors=tuple(steps.mean(dim=0).tolist()),
         trajectory_errors=tuple(whole["rel_l2"].tolist()),
+        step_quartiles=(tuple(lower.tolist()), tuple(upper.tolist())),
+        runaways=tuple(runaways),
     )
 
 
-def batch_errors(forecaster: Forecaster, frames: Frames, *, spacing: tuple[float, ...]) -> dict[str, Tensor]:
-    """Errors of each trajectory (or, for `rel_l2_step`, of each of its frames) by the names of the contracts."""
-    plan = forecaster.window.plan(frames.state.shape[1])
-    given = frames.state[:, plan.given.start : plan.given.stop]
-    context = frames.context[:, plan.given.start :] if frames.context.shape[2] else None
-    forecast = rollout(forecaster, given, len(plan.predicted), context=context, spacing=spacing)
-    forecast = forecast[:, plan.scored.start - plan.predicted.start :]
-    truth = frames.state[:, plan.scored.start : plan.scored.stop]
-    units = forecaster.units(given)
-    errors = {
-        "rel_l2": trajectory_errors(forecast, truth),
-        "rel_l2_normalised": trajectory_errors(units.encode(forecast), units.encode(truth)),
-        "rel_l2_onestep": one_step_errors(forecaster, frames),
-        "rel_l2_step": frame_errors(forecast, truth),
-    }
-    fields = forecaster.normalisers.state.fields
-    if len(fields) > 1:
-        for channel, name in enumerate(fields):
-            errors[f"rel_l2/{name}"] = trajectory_errors(forecast[:, :, [channel]], truth[:, :, [channel]])
-    return {name: torch.where(values.isfinite(), values, math.inf) for name, values in errors.items()}
+def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:
+    """All trajectories, `size` at a time, with their numbers."""
+    for first in range(0, len(data), size):
+        chosen = range(first, min(first + size, len(data)))
+        yield chosen, data.read(chosen)
+
+
+def elapsed(data: Trajectories, plan: Plan) -> list[float]:
+    """Time of every scored frame since the last given one."""
+    return [float(data.times[frame] - data.times[plan.start]) for frame in plan.scored]
+
+
+def find_runaways(forecast: Tensor, frames: Frames, plan: Plan, *, first: int) -> list[Runaway]:
+    """Forecasts with a frame that is not finite or 10 times above anything in the whole true trajectory."""
+    steps = runaway_step(forecast, largest(frames.state[:, plan.given.start :])).tolist()
+    return [
+        Runaway(first + index, step, "too large" if forecast[index, step].isfinite().all() else "not finite")
+        for index, step in enumerate(steps)
+        if step != NEVER
+    ]
 
 
 @torch.inference_mode()
-def one_step_errors(forecaster: Forecaster, frames: Frames) -> Float[Tensor, " b"]:
+def one_step_errors(forecaster: Forecaster | Ensemble, frames: Frames) -> Float[Tensor, " b"]:
     """Teacher-forced error of each trajectory over its predicted frames."""
     plan = forecaster.window.plan(frames.state.shape[1])
     units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])

@@ -3,9 +3,9 @@
     error(band) = sqrt( sum |p_k - u_k|^2 / sum |u_k|^2 ),   sums over wavenumbers k of the band, frames and fields,
 
 with p_k, u_k the Fourier coefficients of prediction and truth. Wavenumbers are isotropic, |k|^2 = kx^2 + ky^2 + kz^2,
-and measured as fractions of the smallest Nyquist wavenumber of the axes. Modes beyond it (the corners of a square) count
-to the band that reaches to infinity. By default the range is cut into thirds: low, mid, high; k = 0, the mean, is low.
-With one band over everything this is `rel_l2` (Parseval).
+measured as fractions of the smallest Nyquist wavenumber of the axes. Modes beyond it (the corners of a square) count to
+the band that reaches to infinity. By default the range is cut into thirds: low, mid, high; k = 0, the mean, is low. One
+band over everything gives `rel_l2` (Parseval).
 
 A band in which the truth has less than 1e-6 of its norm holds rounding errors only; it is divided by that instead.
 Axes should be periodic: a jump between the two ends of an axis has a spectrum of its own.

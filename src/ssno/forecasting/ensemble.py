@@ -1,0 +1,101 @@
+"""Several forecasters as one: the mean of their forecasts, with their spread as uncertainty.
+
+Members forecast on their own, each from its own frames; the ensemble's frame is the mean of theirs at every step. So an
+`Ensemble` can be rolled out and scored like a `Forecaster`; `rollout` of each of its `forecasters` gives the spread.
+`ssno.evaluation.calibration` checks whether the spread is honest.
+
+Axes: m member, b trajectory, t time slot, c state field, k context field, then the grid.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.data.normalise import AffineMap
+from ssno.forecasting.forecaster import Forecaster
+from ssno.models.operator import OperatorState
+
+SHARED = ("normalisers", "window", "alignment", "spacing")
+
+
+class EnsembleState(NamedTuple):
+    """The streaming state of every member, and its newest frame once it has made one."""
+
+    members: tuple[OperatorState, ...]
+    frames: tuple[Tensor, ...]
+
+
+class Ensemble(nn.Module):
+    """The mean of several forecasters, such as seeds of one model, that share units, window and grid."""
+
+    def __init__(self, members: Sequence[Forecaster]):
+        super().__init__()
+        if len(members) < 2:
+            raise ValueError(f"`members` must hold at least 2 forecasters, got {len(members)}.")
+        first = members[0]
+        for number, member in enumerate(members[1:], start=2):
+            for name in SHARED:
+                if getattr(member, name) != getattr(first, name):
+                    raise ValueError(
+                        f"Members of an ensemble must share {', '.join(SHARED)}; the `{name}` of member {number} "
+                        "differs from that of member 1. Train all on the same data with the same options."
+                    )
+        self.members = nn.ModuleList(members)
+        self.normalisers, self.window = first.normalisers, first.window
+        self.alignment, self.spacing = first.alignment, first.spacing
+
+    @property
+    def forecasters(self) -> list[Forecaster]:
+        """The members."""
+        return list(self.members)  # type: ignore[arg-type]
+
+    @property
+    def model(self) -> nn.Module:
+        """All models together."""
+        return nn.ModuleList(member.model for member in self.forecasters)
+
+    @property
+    def frames_as_channels(self) -> int:
+        """The most frames that a member takes as channels."""
+        return max(member.frames_as_channels for member in self.forecasters)
+
+    def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
+        """The normalisation of these trajectories, the same for all members."""
+        return self.forecasters[0].units(given)
+
+    def encode_context(self, context: Float[Tensor, "b t k *grid"]) -> Float[Tensor, "b t k *grid"]:
+        """Known fields in normalised units."""
+        return self.forecasters[0].encode_context(context)
+
+    def forward(
+        self, state: Float[Tensor, "b t c *grid"], context: Float[Tensor, "b t k *grid"]
+    ) -> Float[Tensor, "b s c *grid"]:
+        """The mean next frame of every slot that all members answer for."""
+        answers = [member(state, context) for member in self.forecasters]
+        slots = min(answer.shape[1] for answer in answers)
+        return torch.stack([answer[:, answer.shape[1] - slots :] for answer in answers]).mean(0)
+
+    def start(
+        self,
+        state: Float[Tensor, "b t c *grid"],
+        context: Float[Tensor, "b t k *grid"],
+        *,
+        spacing: Sequence[float] | None = None,
+    ) -> EnsembleState:
+        """Begin streaming with every member."""
+        return EnsembleState(tuple(m.start(state, context, spacing=spacing) for m in self.forecasters), ())
+
+    def step(
+        self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: EnsembleState
+    ) -> tuple[Float[Tensor, "b c *grid"], EnsembleState]:
+        """One step of every member from its own newest frame (at first the given one), and their mean."""
+        newest = state.frames or (frame,) * len(self.members)
+        stepped = [
+            member.step(own, context, inner)
+            for member, own, inner in zip(self.forecasters, newest, state.members, strict=True)
+        ]
+        frames, states = zip(*stepped, strict=True)
+        return torch.stack(frames).mean(0), EnsembleState(states, frames)
