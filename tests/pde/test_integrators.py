@@ -152,3 +152,12 @@ def test_a_step_must_be_positive_and_finite(integrator: Callable, dt: float) -> 
     equation = advection_diffusion(line(1.0, 8), diffusivity=1.0)
     with pytest.raises(ValueError, match="`dt` must be a positive finite number, got"):
         integrator(equation, dt)
+
+
+def test_a_factor_folded_into_the_weights_gives_the_same_step() -> None:
+    """`burgers` has a term with a factor; hidden inside a plain function, it is multiplied in every stage instead."""
+    grid = line(16.0, 48)
+    folded = burgers(grid, diffusivity=0.1)
+    hidden = SpectralEquation(grid, folded.linear, lambda modes, time: folded.nonlinear(modes, time).contiguous())
+    ends = [at_time_one(etdrk4, equation, two_waves(grid), 20) for equation in (folded, hidden)]
+    torch.testing.assert_close(*ends, rtol=1e-13, atol=1e-15)

@@ -102,3 +102,22 @@ def test_open_axes_have_no_fourier_modes() -> None:
 def test_three_points_cannot_be_dealiased() -> None:
     with pytest.raises(ValueError, match="Axis 'x' has 3 points; the 2/3 rule needs at least 4"):
         SpectralGrid([Axis("x", 1.0, 3)], dealias=True)
+
+
+@pytest.mark.parametrize("points", [(12,), (12, 9)])
+def test_an_unscaled_transform_is_the_number_of_points_times_the_coefficients(points: tuple[int, ...]) -> None:
+    grid = SpectralGrid([Axis(name, 1.0, n) for name, n in zip("xy", points, strict=False)], dealias=True)
+    field = torch.randn(2, *points, dtype=torch.float64)
+    count = field[0].numel()
+    torch.testing.assert_close(grid.to_modes(field, scaled=False), count * grid.to_modes(field), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(("points", "dealias"), [((12,), True), ((12,), False), ((12, 9), True)])
+def test_modes_written_to_the_workspace_give_the_same_field(points: tuple[int, ...], dealias: bool) -> None:
+    grid = SpectralGrid([Axis(name, 1.0, n) for name, n in zip("xy", points, strict=False)], dealias=dealias)
+    modes = grid.to_modes(torch.randn(3, *points, dtype=torch.float64)).clone()
+    expected = grid.to_field(modes)
+    workspace = grid.workspace(modes.shape)
+    workspace.copy_(modes)
+    assert torch.equal(grid.to_field(workspace), expected)
+    assert torch.equal(grid.to_field(modes), expected)

@@ -24,7 +24,7 @@ from ssno.pde.problem import Axis
 class SpectralGrid:
     """A periodic grid together with the Fourier modes kept on it.
 
-    Holds scratch memory for `to_field`, so one grid serves one solve at a time.
+    Holds scratch memory for `to_field` and `workspace`, so one grid serves one solve at a time.
     """
 
     def __init__(self, axes: Sequence[Axis], *, dealias: bool):
@@ -40,6 +40,8 @@ class SpectralGrid:
         self.shape = tuple(axis.points for axis in self.axes)
         # 3 m < points keeps every alias of m1 + m2 outside the stored modes.
         self._highest = tuple((n - 1) // 3 if dealias else n // 2 for n in self.shape)
+        # (dimension, highest mode, points) of all axes but the last, last first
+        self._outer = [(i - len(axes), self._highest[i], self.shape[i]) for i in range(len(axes) - 2, -1, -1)]
         self._scratch: dict[tuple[int, ...], Tensor] = {}
 
     @property
@@ -76,11 +78,15 @@ class SpectralGrid:
             symbols.append(1j * torch.where(k.abs() > nyquist * (1 - 1e-12), 0.0, k))
         return tuple(symbols)
 
-    def to_modes(self, field: Float[Tensor, "*b_and_grid"]) -> Complex[Tensor, "*b_and_modes"]:
-        """Coefficients of a field; modes that the grid does not keep are dropped."""
-        modes = torch.fft.rfft(field, dim=-1, norm="forward")[..., : self._highest[-1] + 1]
-        for dim, high, points in self._outer():
-            modes = torch.fft.fft(modes, dim=dim, norm="forward")
+    def to_modes(self, field: Float[Tensor, "*b_and_grid"], *, scaled: bool = True) -> Complex[Tensor, "*b_and_modes"]:
+        """Coefficients of a field; modes that the grid does not keep are dropped.
+
+        `scaled=False` leaves out the division by the number of points, for callers that multiply afterwards anyway.
+        """
+        norm = "forward" if scaled else "backward"
+        modes = torch.fft.rfft(field, dim=-1, norm=norm)[..., : self._highest[-1] + 1]
+        for dim, high, points in self._outer:
+            modes = torch.fft.fft(modes, dim=dim, norm=norm)
             if self.dealias:
                 kept = (modes.narrow(dim, 0, high + 1), modes.narrow(dim, points - high, high))
                 modes = torch.cat(kept, dim=dim)
@@ -88,28 +94,31 @@ class SpectralGrid:
 
     def to_field(self, modes: Complex[Tensor, "*b_and_modes"]) -> Float[Tensor, "*b_and_grid"]:
         """Values on the grid, in fresh memory."""
-        for dim, high, points in reversed(self._outer()):
+        for dim, high, points in reversed(self._outer):
             padded = modes
             if self.dealias:
-                padded = self._zeros(modes, dim, points)
+                padded = self._zeros(modes.shape, dim, points)
                 padded.narrow(dim, 0, high + 1).copy_(modes.narrow(dim, 0, high + 1))
                 padded.narrow(dim, points - high, high).copy_(modes.narrow(dim, high + 1, high))
             modes = torch.fft.ifft(padded, dim=dim, norm="forward")
         if self.dealias:
-            padded = self._zeros(modes, -1, self.shape[-1] // 2 + 1)
-            padded[..., : modes.shape[-1]].copy_(modes)
+            padded = self._zeros(modes.shape, -1, self.shape[-1] // 2 + 1)
+            if modes.data_ptr() != padded.data_ptr():
+                padded[..., : modes.shape[-1]].copy_(modes)
             modes = padded
         return torch.fft.irfft(modes, n=self.shape[-1], dim=-1, norm="forward")
 
-    def _outer(self) -> list[tuple[int, int, int]]:
-        """(dimension, highest mode, points) of all axes but the last, last first."""
-        return [(i - len(self.axes), self._highest[i], self.shape[i]) for i in range(len(self.axes) - 2, -1, -1)]
+    def workspace(self, shape: Sequence[int]) -> Complex[Tensor, "*b_and_modes"]:
+        """Memory for coefficients that `to_field` takes without copying (1D); the next `to_field` overwrites it."""
+        if len(self.axes) > 1 or not self.dealias:
+            return torch.empty(tuple(shape), dtype=torch.complex128)
+        return self._zeros(shape, -1, self.shape[-1] // 2 + 1)[..., : shape[-1]]
 
-    def _zeros(self, modes: Tensor, dim: int, size: int) -> Tensor:
-        """Scratch like `modes` but `size` long in `dim`: zero outside the kept modes, inside overwritten."""
-        shape = list(modes.shape)
-        shape[dim] = size
-        key = (dim, *shape)
+    def _zeros(self, shape: Sequence[int], dim: int, size: int) -> Tensor:
+        """Scratch like modes of `shape` but `size` long in `dim`: zero outside the kept modes, inside overwritten."""
+        key = (dim, size, *shape)
         if key not in self._scratch:
-            self._scratch[key] = torch.zeros(shape, dtype=modes.dtype)
+            longer = list(shape)
+            longer[dim] = size
+            self._scratch[key] = torch.zeros(longer, dtype=torch.complex128)
         return self._scratch[key]

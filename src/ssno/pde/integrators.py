@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde.equations import Modes, SpectralEquation
+from ssno.pde.equations import Modes, Scaled, SpectralEquation
 
 Step = Callable[[Tensor, float], Tensor]
 Symbol = Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
@@ -26,27 +26,35 @@ CONTOUR_POINTS = 64
 
 
 def etdrk4(equation: SpectralEquation, dt: float) -> Step:
-    """Exponential time differencing, fourth order; four nonlinear terms per step."""
+    """Exponential time differencing, fourth order; four nonlinear terms per step.
+
+    With N_u, N_a, N_b, N_c the nonlinear term at u and the stages, E = e^z and e = e^{z/2}:
+
+        a = e u + q N_u,   b = e u + q N_a,   c = e a + q (2 N_b - N_u) = E u + q (e - 1) N_u + 2 q N_b
+
+    The last form needs nothing but u and N, so no stage is kept: all three are built where the transform reads them.
+    """
     _check_step(dt)
     if equation.nonlinear is None:
         return _exact(equation, dt)
-    nonlinear, is_real = equation.nonlinear, not equation.linear.is_complex()
-    whole, half, stage, first, middle, last = (_factor(c) for c in etdrk4_coefficients(equation.linear, dt))
-    stage_twice = 2 * stage
+    nonlinear, factor = equation.nonlinear, torch.ones((), dtype=torch.float64)
+    if isinstance(nonlinear, Scaled):
+        factor, nonlinear = nonlinear.factor, nonlinear.term
+    e_whole, e_half, q, *last_weights = etdrk4_coefficients(equation.linear, dt)
+    whole, half = Weight(e_whole), Weight(e_half)
+    stage, early, late = (Weight(weight * factor) for weight in (q, q * (e_half - 1), 2 * q))
+    first, middle, last = (Weight(weight * factor) for weight in last_weights)
 
     def step(modes: Modes, time: float) -> Modes:
-        u = _numbers(modes, is_real)
-        n_u = _numbers(nonlinear(modes, time), is_real)
-        u_half = u * half
-        a = torch.addcmul(u_half, stage, n_u)
-        n_a = _numbers(nonlinear(_modes(a, is_real), time + dt / 2), is_real)
-        b = u_half.addcmul_(stage, n_a)
-        n_b = _numbers(nonlinear(_modes(b, is_real), time + dt / 2), is_real)
-        c = a.mul_(half).addcmul_(stage_twice, n_b).addcmul_(stage, n_u, value=-1)
-        n_c = _numbers(nonlinear(_modes(c, is_real), time + dt), is_real)
-        result = torch.mul(u, whole, out=b)
-        result.addcmul_(first, n_u).addcmul_(middle, n_a.add_(n_b)).addcmul_(last, n_c)
-        return _modes(result, is_real)
+        n_u = nonlinear(modes, time)
+        u_half, u_whole = half.times(modes), whole.times(modes)
+        at = equation.grid.workspace(modes.shape)
+        n_a = nonlinear(stage.add(u_half, n_u, out=at), time + dt / 2)
+        n_b = nonlinear(stage.add(u_half, n_a, out=at), time + dt / 2)
+        n_c = nonlinear(late.add(early.add(u_whole, n_u, out=at), n_b, out=at), time + dt)
+        result = first.add(u_whole, n_u, out=u_whole)
+        middle.add(result, n_a.add_(n_b), out=result)
+        return last.add(result, n_c, out=result)
 
     return step
 
@@ -96,15 +104,29 @@ def etdrk4_coefficients(linear: Symbol, dt: float) -> tuple[Symbol, Symbol, Symb
     return torch.exp(z), torch.exp(z / 2), stage, first, middle, last
 
 
+class Weight:
+    """A symbol by which modes are multiplied; if it is real, on real numbers: half the work of complex products."""
+
+    def __init__(self, symbol: Symbol):
+        self.is_real = not symbol.is_complex()
+        self.symbol = _factor(symbol)
+
+    def times(self, modes: Modes) -> Modes:
+        """symbol * modes, in fresh memory."""
+        return _modes(_numbers(modes, self.is_real) * self.symbol, self.is_real)
+
+    def add(self, start: Modes, modes: Modes, *, out: Modes) -> Modes:
+        """start + symbol * modes, written to `out`, which may be `start`."""
+        if not self.is_real:
+            return torch.addcmul(start, self.symbol, modes, out=out)
+        torch.addcmul(_numbers(start, True), self.symbol, _numbers(modes, True), out=_numbers(out, True))
+        return out
+
+
 def _exact(equation: SpectralEquation, dt: float) -> Step:
     """The step of a linear equation: multiply by e^{linear dt}."""
-    is_real = not equation.linear.is_complex()
-    whole = _factor(torch.exp(equation.linear * dt))
-
-    def step(modes: Modes, time: float) -> Modes:
-        return _modes(_numbers(modes, is_real) * whole, is_real)
-
-    return step
+    whole = Weight(torch.exp(equation.linear * dt))
+    return lambda modes, time: whole.times(modes)
 
 
 def _check_step(dt: float) -> None:
