@@ -10,14 +10,15 @@ ALLOWED: dict[str, set[str]] = {
     "transforms": set(),
     "files": set(),
     "metrics": set(),
-    "ssm": {"transforms"},
-    "layers": {"ssm", "transforms"},
-    "models": {"layers", "ssm", "transforms", "files"},
+    "native": set(),
+    "ssm": {"native", "transforms"},
+    "layers": {"ssm", "native", "transforms"},
+    "models": {"layers", "ssm", "native", "transforms", "files"},
     "pde": {"transforms"},
     "data": {"pde", "transforms", "files"},
-    "theory": {"models", "layers", "ssm", "transforms"},
+    "theory": {"models", "layers", "ssm", "native", "transforms"},
 }
-BELOW_TRAINING = {"models", "layers", "ssm", "pde", "data", "metrics", "transforms", "files"}
+BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "transforms", "files"}
 ALLOWED["forecasting"] = BELOW_TRAINING
 ALLOWED["training"] = BELOW_TRAINING | {"forecasting"}
 ALLOWED["evaluation"] = BELOW_TRAINING | {"forecasting"}

@@ -196,7 +196,7 @@ def test_ffno_projects_the_last_branch_without_activation() -> None:
     branch = model.layers_after[-1](features).flatten(1)
     head = model.head.narrow.weight @ (model.head.widen.weight @ branch + model.head.widen.bias[:, None])
     expected = (head + model.head.narrow.bias[:, None]).unflatten(1, (16, 3)).movedim(-1, 0)
-    torch.testing.assert_close(model.after(features, None, spacing=None), expected)
+    torch.testing.assert_close(model.after(features, None, None), expected)
 
 
 def test_fno_r_is_fno_with_diagonal_matrices() -> None:

@@ -129,11 +129,12 @@ class Entry:
 
     def counted(self) -> tuple[Flops, int]:
         """Operations of the whole task, and peak memory."""
-        flops: list[Flops] = []
-        memory = peak_memory(lambda: flops.append(count_flops(self.once)))
+        memory = peak_memory(self.once)
         self.model.zero_grad()
-        whole = {kind: self.parts * value for kind, value in asdict(flops[0]).items() if kind != "unknown"}
-        return Flops(**whole, unknown=flops[0].unknown), memory
+        flops = count_flops(self.once)
+        self.model.zero_grad()
+        whole = {kind: self.parts * value for kind, value in asdict(flops).items() if kind != "unknown"}
+        return Flops(**whole, unknown=flops.unknown), memory
 
 
 def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, OperatorConfig]:

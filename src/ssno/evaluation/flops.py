@@ -25,6 +25,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from ssno.native.engine import use
+
 TRANSCENDENTAL = 10
 KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.layers.modes")
 
@@ -76,9 +78,9 @@ class Flops:
 
 
 def count_flops(run: Callable[[], object]) -> Flops:
-    """Call `run` and count what it computes, backward passes included."""
+    """Call `run` and count what it computes, backward passes included, with all operations written out."""
     counter = _Counter()
-    with counter:
+    with use("plain"), counter:
         run()
     return Flops(**counter.counts, unknown=frozenset(counter.unknown))
 

@@ -4,20 +4,31 @@
 
 Blocks differ in the system behind the kernel: diagonal (`ssno.layers.s4d`), diagonal plus low rank (`ssno.layers.s4`).
 
-Axes: b line, h channel, l grid point. `forward` takes (b, h, l) like every sequence layer; models call `columns` with
-(h, l, b), the layout in which the convolution is one matrix product per channel and no copy is made.
+Axes: b line, h channel, d direction, l grid point; o and i: what comes before and after the scanned axis. `forward`
+takes (b, h, l) like every sequence layer; models call `gated_scan` with (h, o, l, i), the layout of a field with its
+channel first, in which a scan is one matrix product per channel and no copy is made.
 """
 
 import abc
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
+
+from ssno.layers.gate import gate
+from ssno.native.engine import fused
+from ssno.ssm.convolution import Direction
+from ssno.ssm.kernel import Boundary
+from ssno.ssm.scan import Kernels, ScanMethod, choose_scan, scan_kernels
 
 
 class GatedBlock(nn.Module, abc.ABC):
     """Interface of the S4 blocks, with the part that is the same in all: skip, mixing and gate."""
+
+    direction: Direction = "forward"
+    boundary: Boundary = "zero"
+    method: ScanMethod = "auto"
 
     def __init__(self, channels: int):
         super().__init__()
@@ -28,25 +39,69 @@ class GatedBlock(nn.Module, abc.ABC):
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
 
-    @abc.abstractmethod
-    def scanned(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
-        """The linear part: kernel * x + skip x."""
-
     def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
         """Scan every sequence. `spacing` is the grid spacing in units of the reference one."""
-        return self.columns(x.permute(1, 2, 0), spacing=spacing).permute(2, 0, 1)
-
-    def columns(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
-        """The same on sequences stored as columns, (channel, position, line)."""
-        return self.activate(self.scanned(x, spacing=spacing))
+        return gated_scan([self], x.transpose(0, 1)[..., None], spacing=spacing)[..., 0].transpose(0, 1)
 
     def taps(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The kernel with the skip as one more tap at distance zero."""
-        kernel = self.kernel(length, spacing=spacing)
-        return torch.cat([kernel[:, :1] + self.skip[:, None], kernel[:, 1:]], dim=1)
+        return with_skip(self.kernel(length, spacing=spacing), self.skip)
 
-    def activate(self, y: Float[Tensor, "h *columns"]) -> Float[Tensor, "h *columns"]:
-        """GELU, mix channels, gate. Pointwise, so the columns may have any shape."""
-        flat = functional.gelu(y).reshape(y.shape[0], -1)
-        mixed = torch.addmm(self.mix.bias[:, None], self.mix.weight, flat)
-        return functional.glu(mixed, dim=0).reshape(y.shape)
+    def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"] | None:
+        """kernel * x + skip x by carrying states along, without any kernel; None for a system that cannot."""
+        return None
+
+
+def with_skip(
+    kernel: Float[Tensor, "*systems h l"], skip: Float[Tensor, "*systems h"]
+) -> Float[Tensor, "*systems h l"]:
+    """Kernels with the skip added at distance zero: the taps of kernel * x + skip x."""
+    return torch.cat([kernel[..., :1] + skip[..., None], kernel[..., 1:]], dim=-1)
+
+
+def gated_scan(
+    blocks: Sequence[GatedBlock],
+    x: Float[Tensor, "h o l i"],
+    *,
+    spacing: float = 1.0,
+    kernels: Kernels | None = None,
+    copies_of_input: int = 0,
+) -> Float[Tensor, "h o l i"]:
+    """Scan along l with every block in its direction, gate, and add up: one block, or a forward and a backward one.
+
+    `kernels` are the blocks' own, if known already (`ssno.layers.bank` samples those of a whole model at once).
+    """
+    channels, outer, length, inner = x.shape
+    if outer > 1 and inner > 1 and not fused(x):  # only native code scans a middle axis as it lies
+        lines = x.transpose(1, 2).reshape(channels, 1, length, outer * inner)
+        out = gated_scan(blocks, lines, spacing=spacing, kernels=kernels, copies_of_input=copies_of_input)
+        return out.view(channels, length, outer, inner).transpose(1, 2)
+    y = _carried(blocks, x, spacing=spacing) if kernels is None else None
+    if y is None:
+        if kernels is None:
+            taps = torch.stack([block.taps(length, spacing=spacing) for block in blocks])
+            kernels = Kernels(taps, tuple(block.direction for block in blocks), blocks[0].boundary)
+        y = scan_kernels(x, kernels, method=blocks[0].method)
+    out = gate(
+        y.flatten(2),
+        torch.stack([block.mix.weight for block in blocks]),
+        torch.stack([block.mix.bias for block in blocks]),
+        residual=x.reshape(channels, -1),
+        copies=copies_of_input,
+    )
+    return out.view(x.shape)
+
+
+def _carried(
+    blocks: Sequence[GatedBlock], x: Float[Tensor, "h o l i"], *, spacing: float
+) -> Float[Tensor, "h d o l i"] | None:
+    """The linear part of all blocks by carrying states, where that is the way to go and they can."""
+    _, outer, length, inner = x.shape
+    method, boundary = blocks[0].method, blocks[0].boundary
+    if method == "auto":
+        method = choose_scan(length, outer * inner, x.device, boundary=boundary)
+    if method != "chunked":
+        return None
+    lines = x.transpose(1, 2).flatten(2)
+    scanned = [y for block in blocks if (y := block.carried(lines, spacing=spacing)) is not None]
+    return torch.stack(scanned, dim=1).unflatten(3, (outer, inner)).transpose(2, 3) if scanned else None

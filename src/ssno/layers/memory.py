@@ -12,12 +12,14 @@ from typing import Literal, get_args
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from ssno.layers.gated import GatedBlock
+from ssno.layers.gate import gate
+from ssno.layers.gated import GatedBlock, gated_scan
 from ssno.layers.modes import require_one_of
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
-from ssno.ssm.convolution import toeplitz
+from ssno.ssm.scan import Kernels
 
 MemoryKernel = Literal["s4d", "s4"]
 
@@ -45,16 +47,25 @@ class TemporalMemory(nn.Module):
         columns = features.movedim((2, 1), (0, -1))  # h b *grid t
         return self.columns(columns).movedim((0, -1), (2, 1))
 
-    def columns(self, features: Float[Tensor, "h *points t"]) -> Float[Tensor, "h *points t"]:
+    def taps(self) -> Float[Tensor, "h k"]:
+        """The weight of each age of a frame."""
+        return self.block.taps(self.window)
+
+    def columns(
+        self, features: Float[Tensor, "h *points t"], *, taps: Float[Tensor, "h k"] | None = None
+    ) -> Float[Tensor, "h *points t"]:
         """The same with channel first and time last, the layout of `ssno.layers.scan` with frames folded (b, t)."""
         slots = features.shape[-1]
-        taps = self.block.taps(min(slots, self.window))
-        matrix = toeplitz(torch.nn.functional.pad(taps, (0, slots - taps.shape[1])))
-        lines = features.reshape(features.shape[0], -1, slots)
-        return self.block.activate(lines @ matrix.transpose(1, 2)).view(features.shape)
+        taps = self.taps() if taps is None else taps
+        fitted = functional.pad(taps[:, :slots], (0, max(0, slots - self.window)))
+        lines = features.reshape(features.shape[0], -1, slots, 1)
+        return gated_scan([self.block], lines, kernels=Kernels(fitted[None], ("forward",))).view(features.shape)
 
-    def newest(self, buffer: Float[Tensor, "k h *points"]) -> Float[Tensor, "h *points"]:
+    def newest(
+        self, buffer: Float[Tensor, "k h *points"], *, taps: Float[Tensor, "h window"] | None = None
+    ) -> Float[Tensor, "h *points"]:
         """Only the newest slot, from a buffer of at most `window` feature maps, oldest first."""
-        weights = self.block.taps(buffer.shape[0]).flip(1)  # h k, oldest first
-        mixed = torch.einsum("hk,kh...->h...", weights, buffer)
-        return self.block.activate(mixed)
+        weights = (self.taps() if taps is None else taps)[:, : buffer.shape[0]].flip(1)  # h k, oldest first
+        mixed = torch.einsum("hk,khp->hp", weights, buffer.flatten(2))
+        weight, bias = self.block.mix.weight[None], self.block.mix.bias[None]
+        return gate(mixed[:, None], weight, bias).view(buffer.shape[1:])

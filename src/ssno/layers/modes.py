@@ -10,6 +10,7 @@ Axes: h channel, n state mode, l grid point.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -116,8 +117,7 @@ class Modes(nn.Module):
 
     def kernel(self, length: int, *, spacing: float = 1.0, boundary: Boundary = "zero") -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, input gain included."""
-        modes = self.discretised(spacing)
-        return kernel(modes, times(self.weight(), modes.gain), length=length, boundary=boundary)
+        return kernels_of([self], length, spacing=spacing, boundary=boundary)[0]
 
     def impulse_response(self, positions: Float[Tensor, " l"]) -> Float[Tensor, "h l"]:
         """The continuous kernel at distances `positions`, in units of the reference spacing. For looking at.
@@ -127,3 +127,21 @@ class Modes(nn.Module):
         step = torch.exp(self.log_step)[:, None]
         damping, frequency = self.damping() * step, self.frequency * step
         return continuous_kernel(damping, frequency, self.weight(), positions=positions)
+
+
+def kernels_of(
+    systems: Sequence[Modes], length: int, *, spacing: float = 1.0, boundary: Boundary = "zero"
+) -> Float[Tensor, "s h l"]:
+    """The kernels of several systems of one kind, input gain included, in one go: channels are simply more rows."""
+    first = systems[0]
+    if len(systems) == 1:
+        modes, weight = first.discretised(spacing), first.weight()
+    else:
+        damping = torch.exp(torch.cat([system.log_damping for system in systems]))
+        frequency = torch.cat([system.frequency for system in systems])
+        step = torch.exp(torch.cat([system.log_step for system in systems])) * spacing
+        modes = DISCRETISATIONS[first.discretisation](damping, frequency, step)
+        entering, leaving = (torch.cat([getattr(s, f"{end}_weight") for s in systems]) for end in ("input", "output"))
+        weight = times(pair(entering), pair(leaving))
+    rows = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    return rows.unflatten(0, (len(systems), -1))

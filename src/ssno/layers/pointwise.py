@@ -1,14 +1,13 @@
-"""Pointwise maps at the two ends of a model: lifting fields with their coordinates, projecting features to fields.
+"""Pointwise maps, and the coordinates that enter a model with its fields.
 
 Axes: h channel, p everything else (grid points and frames), n frame.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 
 def coordinates(grid: Sequence[int], *, like: Tensor) -> Float[Tensor, "axes *grid"]:
@@ -29,18 +28,3 @@ class Pointwise(nn.Linear):
     def forward(self, x: Float[Tensor, "c *points"]) -> Float[Tensor, "d *points"]:
         flat = torch.addmm(self.bias[:, None], self.weight, x.reshape(x.shape[0], -1))
         return flat.view(-1, *x.shape[1:])
-
-
-class Head(nn.Module):
-    """Two pointwise maps with an activation between them: features to output fields."""
-
-    def __init__(
-        self, channels: int, *, hidden: int, out_channels: int, activation: Callable[[Tensor], Tensor] = functional.gelu
-    ):
-        super().__init__()
-        self.activation = activation
-        self.widen = Pointwise(channels, hidden)
-        self.narrow = Pointwise(hidden, out_channels)
-
-    def forward(self, features: Float[Tensor, "h *points"]) -> Float[Tensor, "c *points"]:
-        return self.narrow(self.activation(self.widen(features)))

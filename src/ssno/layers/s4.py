@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from ssno.layers.gated import GatedBlock
 from ssno.layers.modes import ModeOptions
 from ssno.layers.public_arrays import fill, named_arrays
-from ssno.ssm.convolution import convolve
 from ssno.ssm.dplr import LowRankSystem, low_rank_kernel, truncated, untruncated
 from ssno.ssm.hippo import hippo_legs
 from ssno.ssm.initialise import INITIAL_DAMPING, log_steps
@@ -99,10 +98,6 @@ class S4Block(GatedBlock):
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
         return self.modes.kernel(length, spacing=spacing)
-
-    def scanned(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
-        """kernel * x + skip x, causally."""
-        return convolve(x, self.taps(x.shape[1], spacing=spacing))
 
     @classmethod
     def from_public_arrays(cls, arrays: Mapping[str, np.ndarray], *, length: int | None = None) -> "S4Block":

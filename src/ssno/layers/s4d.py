@@ -16,7 +16,7 @@ from ssno.layers.modes import ModeOptions, Modes
 from ssno.layers.public_arrays import fill, named_arrays
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
-from ssno.ssm.scan import ScanMethod, scan
+from ssno.ssm.scan import scan
 
 PUBLIC_ARRAYS = (
     *(f"layer__kernel__{name}" for name in ("A_real", "A_imag", "B", "C", "inv_dt")),
@@ -51,17 +51,21 @@ class S4DBlock(GatedBlock):
                 "`boundary='wrapped'` sums infinitely many periodic images, which needs damping > 0, but "
                 "damping='absent'. Use boundary='one-period', or damping='learnable' or 'fixed'."
             )
-        self.direction: Direction = direction
-        self.boundary: Boundary = boundary
-        self.method: ScanMethod = "auto"
+        self.direction = direction
+        self.boundary = boundary
         self.modes = Modes(channels, d_state=d_state, options=options)
+
+    @property
+    def systems(self) -> tuple["S4DBlock"]:
+        """This block alone, as a scan with one direction."""
+        return (self,)
 
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
         return self.modes.kernel(length, spacing=spacing, boundary=self.boundary)
 
-    def scanned(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
-        """kernel * x + skip x, in the direction of the block, by the way that suits the length."""
+    def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
+        """kernel * x + skip x by carrying states along."""
         return scan(
             self.modes.discretised(spacing),
             self.modes.weight(),
@@ -69,7 +73,7 @@ class S4DBlock(GatedBlock):
             skip=self.skip,
             direction=self.direction,
             boundary=self.boundary,
-            method=self.method,
+            method="chunked",
         )
 
     @classmethod

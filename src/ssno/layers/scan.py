@@ -6,19 +6,23 @@ grid axis in turn: after it every point has heard from every other, in 1D, 2D an
 Where the residual goes is not settled by the paper. "sum": x + forward(x) + backward(x), which learns at once and is
 the default; "path": each direction has its own, as the figure's caption reads; "none": as the listing reads.
 
-Axes: h channel, l grid point, b line or frame. Fields are (h, *grid, b): private to models, see `ssno.layers.s4d`.
+Axes: h channel, l grid point, b line or frame; o and i: what comes before and after the scanned axis. Fields are
+(h, *grid, b), a layout private to models.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Literal, get_args
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.layers.bank import KernelsPerScan, Request
+from ssno.layers.gated import gated_scan
 from ssno.layers.modes import ModeOptions, require_one_of
 from ssno.layers.s4d import S4DBlock
 from ssno.ssm.kernel import Boundary
+from ssno.ssm.scan import Kernels
 
 Residual = Literal["sum", "path", "none"]
 
@@ -47,12 +51,18 @@ class TwoWayScan(nn.Module):
 
     def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
         """Scan every sequence both ways. `spacing` is the grid spacing in units of the reference one."""
-        return self.columns(x.permute(1, 2, 0), spacing=spacing).permute(2, 0, 1)
+        return self.lines(x.permute(1, 2, 0)[:, None], spacing=spacing)[:, 0].permute(2, 0, 1)
 
-    def columns(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
-        """The same on sequences stored as columns, (channel, position, line)."""
-        scanned = self.ahead.columns(x, spacing=spacing) + self.back.columns(x, spacing=spacing)
-        return scanned.add(x, alpha=self.copies_of_input) if self.copies_of_input else scanned
+    def lines(
+        self, x: Float[Tensor, "h o l i"], *, spacing: float = 1.0, kernels: Kernels | None = None
+    ) -> Float[Tensor, "h o l i"]:
+        """The same on a field with its channel first, along the axis between o and i."""
+        return gated_scan(self.systems, x, spacing=spacing, kernels=kernels, copies_of_input=self.copies_of_input)
+
+    @property
+    def systems(self) -> tuple[S4DBlock, S4DBlock]:
+        """Forward, backward."""
+        return self.ahead, self.back
 
 
 class AxisSweep(nn.Module):
@@ -74,12 +84,42 @@ class AxisSweep(nn.Module):
             for _ in range(axes)
         )
 
-    def forward(self, field: Float[Tensor, "h *grid b"], *, spacing: Sequence[float]) -> Float[Tensor, "h *grid b"]:
-        """Scan axis after axis; `spacing` holds one relative grid spacing per axis."""
-        for axis, (scan, step) in enumerate(zip(self.scans, spacing, strict=True)):
+    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
+        return requests_per_axis(self.scans, grid, spacing)
+
+    def forward(
+        self,
+        field: Float[Tensor, "h *grid b"],
+        *,
+        spacing: Sequence[float],
+        kernels: KernelsPerScan = None,
+    ) -> Float[Tensor, "h *grid b"]:
+        """Scan axis after axis. `kernels`, if known already, are those of `requests`."""
+        known_kernels = each_or_none(kernels, self.scans)
+        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_kernels, strict=True)):
             assert isinstance(scan, TwoWayScan)
-            field = along(partial(scan.columns, spacing=step), field, axis=axis)
+            field = scan.lines(around(field, axis), spacing=step, kernels=known).view(field.shape)
         return field
+
+
+def each_or_none(kernels: KernelsPerScan, scans: Sized) -> Sequence[Kernels | None]:
+    """Kernels per scan; None for each if there are none."""
+    return [None] * len(scans) if kernels is None else kernels
+
+
+def around(field: Float[Tensor, "h *grid b"], axis: int) -> Float[Tensor, "h o l i"]:
+    """A field seen from one grid axis: everything before it, the axis, everything after it."""
+    before, length = math.prod(field.shape[1 : 1 + axis]), field.shape[1 + axis]
+    return field.reshape(field.shape[0], before, length, -1)
+
+
+def requests_per_axis(scans: Iterable[nn.Module], grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+    """One request per grid axis, for scans that each have `systems`."""
+    return [
+        Request(scan.systems, length, step)  # type: ignore[arg-type]
+        for scan, length, step in zip(scans, grid, spacing, strict=True)
+    ]
 
 
 def along(

@@ -9,18 +9,21 @@
 Axes: h channel, b frame. Fields are (h, *grid, b).
 """
 
+import math
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ssno.layers.bank import KernelsPerScan, Request
+from ssno.layers.gated import gated_scan
+from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions
-from ssno.layers.pointwise import Head, Pointwise
+from ssno.layers.pointwise import Pointwise
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.scan import TwoWayScan, along
+from ssno.layers.scan import TwoWayScan, around, each_or_none, requests_per_axis
 from ssno.ssm.kernel import Boundary
 
 
@@ -41,11 +44,23 @@ class OneWaySweep(nn.Module):
             S4DBlock(channels, d_state=d_state, boundary=boundary, options=options) for _ in range(axes)
         )
 
-    def forward(self, field: Float[Tensor, "h *grid b"], *, spacing: Sequence[float]) -> Float[Tensor, "h *grid b"]:
-        """Scan axis after axis; `spacing` holds one relative grid spacing per axis."""
-        for axis, (scan, step) in enumerate(zip(self.scans, spacing, strict=True)):
+    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
+        return requests_per_axis(self.scans, grid, spacing)
+
+    def forward(
+        self,
+        field: Float[Tensor, "h *grid b"],
+        *,
+        spacing: Sequence[float],
+        kernels: KernelsPerScan = None,
+    ) -> Float[Tensor, "h *grid b"]:
+        """Scan axis after axis. `kernels`, if known already, are those of `requests`."""
+        known_kernels = each_or_none(kernels, self.scans)
+        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_kernels, strict=True)):
             assert isinstance(scan, S4DBlock)
-            field = field + along(partial(scan.columns, spacing=step), field, axis=axis)
+            lines = around(field, axis)
+            field = gated_scan(scan.systems, lines, spacing=step, kernels=known, copies_of_input=1).view(field.shape)
         return field
 
 
@@ -68,15 +83,33 @@ class FlattenedSweep(nn.Module):
         )
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 
-    def forward(self, field: Float[Tensor, "h *grid b"], *, spacing: Sequence[float]) -> Float[Tensor, "h *grid b"]:
-        """Scan line after line without lifting the pen. A step is as long as the spacing of the fastest axis."""
-        axes = len(self.scans)
-        for turn, (scan, mixing) in enumerate(zip(self.scans, self.mixings, strict=True)):
+    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+        """The scans of this block on a grid. A step is as long as the spacing of the fastest axis."""
+        return [
+            Request(scan.systems, math.prod(grid), spacing[self.order(turn)[-1]])  # type: ignore[arg-type]
+            for turn, scan in enumerate(self.scans)
+        ]
+
+    def order(self, turn: int) -> list[int]:
+        """Which axis comes where in a pass: row-major first, then the last axis in front."""
+        return [(axis - turn) % len(self.scans) for axis in range(len(self.scans))]
+
+    def forward(
+        self,
+        field: Float[Tensor, "h *grid b"],
+        *,
+        spacing: Sequence[float],
+        kernels: KernelsPerScan = None,
+    ) -> Float[Tensor, "h *grid b"]:
+        """Scan line after line without lifting the pen. `kernels`, if known already, are those of `requests`."""
+        for turn, (scan, mixing, known) in enumerate(
+            zip(self.scans, self.mixings, each_or_none(kernels, self.scans), strict=True)
+        ):
             assert isinstance(scan, TwoWayScan)
-            order = [(axis - turn) % axes for axis in range(axes)]  # row-major first, then the last axis in front
-            here, there = list(range(1, 1 + axes)), [1 + axis for axis in order]
+            here, there = list(range(1, 1 + len(self.scans))), [1 + axis for axis in self.order(turn)]
             turned = field.movedim(there, here)
-            scanned = scan.columns(turned.flatten(1, -2), spacing=spacing[order[-1]])
+            line = turned.flatten(1, -2)[:, None]
+            scanned = scan.lines(line, spacing=spacing[self.order(turn)[-1]], kernels=known)[:, 0]
             field = field + mixing(scanned).unflatten(1, turned.shape[1:-1]).movedim(here, there)
         return field
 
@@ -118,10 +151,21 @@ class ParallelSweep(nn.Module):
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None
 
-    def forward(self, field: Float[Tensor, "h *grid b"], *, spacing: Sequence[float]) -> Float[Tensor, "h *grid b"]:
-        """Scan all axes at once; `spacing` holds one relative grid spacing per axis."""
+    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
+        return requests_per_axis(self.scans, grid, spacing)
+
+    def forward(
+        self,
+        field: Float[Tensor, "h *grid b"],
+        *,
+        spacing: Sequence[float],
+        kernels: KernelsPerScan = None,
+    ) -> Float[Tensor, "h *grid b"]:
+        """Scan all axes at once. `kernels`, if known already, are those of `requests`."""
         scanned = torch.zeros_like(field)
-        for axis, (scan, step) in enumerate(zip(self.scans, spacing, strict=True)):
+        known_kernels = each_or_none(kernels, self.scans)
+        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_kernels, strict=True)):
             assert isinstance(scan, TwoWayScan)
-            scanned = scanned + along(partial(scan.columns, spacing=step), field, axis=axis)
+            scanned = scanned + scan.lines(around(field, axis), spacing=step, kernels=known).view(field.shape)
         return field + self.backcast(scanned)

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import FramesConfig
-from ssno.models.operator import MemoryOperator, Spacing
+from ssno.models.operator import MemoryOperator
 from ssno.models.pretrained import Pretrained, load_weights, read_config
 
 
@@ -71,7 +71,7 @@ class ForeignOperator(MemoryOperator, Pretrained):
         self._exchange(torch.view_as_real)
         self.register_state_dict_post_hook(keep_separate_tensors)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], *, spacing: Spacing) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
         """All of the network."""
         fields = with_coordinates(frames) if self.config.coordinates else frames
         real = dict(self.module.named_parameters())
@@ -86,7 +86,7 @@ class ForeignOperator(MemoryOperator, Pretrained):
             )
         return prediction, None
 
-    def after(self, features: Tensor, passed: None, *, spacing: Spacing) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
         """Nothing is left to do."""
         return features
 

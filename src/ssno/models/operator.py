@@ -32,11 +32,28 @@ from ssno.models.history import FramesConfig
 Spacing = float | Sequence[float] | None
 
 
+class Sampled(NamedTuple):
+    """What a model computes from its weights and a grid alone, once for many frames."""
+
+    spatial: Any = None
+    """Of the two spatial halves; whatever `sampled` of the model gives."""
+    memory: Tensor | None = None
+    """The weights of memory by age."""
+
+
 class OperatorState(NamedTuple):
-    """What a streaming model remembers: a buffer of at most K - 1 earlier frames, and the grid spacing."""
+    """What a streaming model carries along: a buffer of at most K - 1 earlier frames, and the grid spacing.
+
+    `sampled` was computed from the weights when streaming began, and stands for them: change the weights, start again.
+    """
 
     buffer: Float[Tensor, "k ..."]
     spacing: Spacing = None
+    sampled: Sampled | None = None
+
+    def detached(self) -> "OperatorState":
+        """The same without gradients; what depends on weights is computed anew by the next step."""
+        return OperatorState(self.buffer.detach(), self.spacing)
 
 
 class NeuralOperator(nn.Module, abc.ABC):
@@ -102,12 +119,19 @@ class MemoryOperator(NeuralOperator):
         return self.config.frames_as_channels
 
     @abc.abstractmethod
-    def before(self, frames: Float[Tensor, "n c *grid"], *, spacing: Spacing) -> tuple[Tensor, Any]:
+    def before(self, frames: Float[Tensor, "n c *grid"], sampled: Any) -> tuple[Tensor, Any]:
         """The first half, frame by frame: features (h, *grid, n) to be remembered, and what passes memory by."""
 
     @abc.abstractmethod
-    def after(self, features: Tensor, passed: Any, *, spacing: Spacing) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Any, sampled: Any) -> Float[Tensor, "n c *grid"]:
         """The second half, frame by frame: from remembered features to predicted fields."""
+
+    def sampled(self, grid: Sequence[int], *, spacing: Spacing = None) -> Any:
+        """What both halves compute from weights and grid alone, such as kernels; None if there is no such thing."""
+        return None
+
+    def _sampled(self, grid: Sequence[int], spacing: Spacing) -> Sampled:
+        return Sampled(self.sampled(grid, spacing=spacing), self.memory.taps() if self.memory is not None else None)
 
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
         """Predict the frame after each slot of (b, t, c_in, *grid), all at once (one slot if frames are channels)."""
@@ -115,10 +139,12 @@ class MemoryOperator(NeuralOperator):
         if self.frames_as_channels:
             frames = self._last(frames, self.frames_as_channels).flatten(1, 2)[:, None]  # b 1 (k c) *grid
         trajectories, slots = frames.shape[:2]
-        features, passed = self.before(frames.flatten(0, 1), spacing=spacing)
+        sampled = self._sampled(frames.shape[3:], spacing)
+        features, passed = self.before(frames.flatten(0, 1), sampled.spatial)
         if self.memory is not None:
-            features = self.memory.columns(features.unflatten(-1, (trajectories, slots))).flatten(-2)
-        return self.after(features, passed, spacing=spacing).unflatten(0, (trajectories, slots))
+            histories = features.unflatten(-1, (trajectories, slots))
+            features = self.memory.columns(histories, taps=sampled.memory).flatten(-2)
+        return self.after(features, passed, sampled.spatial).unflatten(0, (trajectories, slots))
 
     def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
         """Compute the features that memory needs of all given frames but the newest."""
@@ -126,26 +152,30 @@ class MemoryOperator(NeuralOperator):
         if self.frames_as_channels:
             earlier = self._last(first_frames, self.frames_as_channels)[:, :-1]
             return OperatorState(earlier.transpose(0, 1), spacing)
+        sampled = self._sampled(first_frames.shape[3:], spacing)
         earlier = first_frames[:, :-1][:, -self._kept :] if self._kept else first_frames[:, :0]
         if earlier.shape[1] == 0:
-            return OperatorState(first_frames.new_zeros(0), spacing)
-        features, _ = self.before(earlier.flatten(0, 1), spacing=spacing)
-        return OperatorState(features.unflatten(-1, earlier.shape[:2]).movedim(-1, 0).contiguous(), spacing)
+            return OperatorState(first_frames.new_zeros(0), spacing, sampled)
+        features, _ = self.before(earlier.flatten(0, 1), sampled.spatial)
+        buffer = features.unflatten(-1, earlier.shape[:2]).movedim(-1, 0).contiguous()
+        return OperatorState(buffer, spacing, sampled)
 
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
         """Take the newest frame (b, c_in, *grid), give the next one: each frame's features are computed once."""
         self.check_frames(frame[:, None])
+        buffer, spacing, sampled = state
         if self.frames_as_channels:
-            stacked = torch.cat([state.buffer, frame[None]])
-            prediction = self.forward(stacked.transpose(0, 1), spacing=state.spacing)[:, 0]
-            return prediction, OperatorState(stacked[1:], state.spacing)
-        features, passed = self.before(frame, spacing=state.spacing)
-        buffer = state.buffer
+            stacked = torch.cat([buffer, frame[None]])
+            prediction = self.forward(stacked.transpose(0, 1), spacing=spacing)[:, 0]
+            return prediction, OperatorState(stacked[1:], spacing)
+        if sampled is None:
+            sampled = self._sampled(frame.shape[2:], spacing)
+        features, passed = self.before(frame, sampled.spatial)
         if self.memory is not None:
             buffer = torch.cat([buffer, features[None]]) if buffer.numel() else features[None]
-            features = self.memory.newest(buffer)
+            features = self.memory.newest(buffer, taps=sampled.memory)
             buffer = buffer[-self._kept :] if self._kept else buffer[:0]
-        return self.after(features, passed, spacing=state.spacing), OperatorState(buffer, state.spacing)
+        return self.after(features, passed, sampled.spatial), OperatorState(buffer, spacing, sampled)
 
     @staticmethod
     def _last(frames: Tensor, count: int) -> Tensor:

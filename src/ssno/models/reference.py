@@ -44,7 +44,9 @@ class Reference(nn.Module):
         """Predict the frame after each slot, all slots at once."""
         model, slots = self.model, frames.shape[1]
         fields = with_coordinates(frames.flatten(0, 1)) if model.config.coordinates else frames.flatten(0, 1)
-        features = functional.linear(fields.movedim(1, -1), model.lift.weight, model.lift.bias).movedim(-1, 1).contiguous()
+        features = (
+            functional.linear(fields.movedim(1, -1), model.lift.weight, model.lift.bias).movedim(-1, 1).contiguous()
+        )
         for block in model.blocks_before:
             features = sweep(block, features)
         if model.memory is not None:

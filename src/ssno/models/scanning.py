@@ -9,20 +9,24 @@ Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n); they are co
 """
 
 import abc
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.layers.bank import sample
+from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions, require_one_of
-from ssno.layers.pointwise import Head, Pointwise, with_coordinates
+from ssno.layers.pointwise import Pointwise, with_coordinates
 from ssno.models.config import require_positive
 from ssno.models.history import MemoryConfig, require_state_size
 from ssno.models.operator import MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.ssm.kernel import Boundary
+from ssno.ssm.scan import Kernels
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
 
@@ -68,12 +72,29 @@ class ScanConfig(MemoryConfig):
 
     @abc.abstractmethod
     def block(self) -> nn.Module:
-        """One spatial block: maps (h, *grid, n) to the same shape, given `spacing=` one relative spacing per axis."""
+        """One spatial block: maps (h, *grid, n) to the same shape, given `spacing=` one relative spacing per axis.
+
+        Its `requests` say which scans it makes on a grid, so that all kernels of a model can be sampled together.
+        """
 
     @classmethod
     def tiny(cls: type[Scanning], **fields: Any) -> Scanning:
         """Small enough for tests and first tries."""
         return replace(cls(hidden_channels=16, n_layers=2, d_state=8, memory_d_state=8, head_channels=32), **fields)
+
+
+class ScanKernels(NamedTuple):
+    """The kernels of a model on one grid: relative spacing per axis, and for every block one entry per scan."""
+
+    spacing: tuple[float, ...]
+    blocks: list[list[Kernels | None]]
+
+    def prepared(self, frames: int, grid: Sequence[int]) -> "ScanKernels":
+        """The same, ready for scans of so many frames again and again."""
+        points = frames * math.prod(grid)
+        return self._replace(
+            blocks=[[k and k.prepared(points // k.taps.shape[-1]) for k in kernels] for kernels in self.blocks]
+        )
 
 
 class ScanOperator(MemoryOperator, Pretrained):
@@ -92,20 +113,26 @@ class ScanOperator(MemoryOperator, Pretrained):
         self.blocks_after = nn.ModuleList(config.block() for _ in range(config.n_layers - position))
         self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], *, spacing: Spacing) -> tuple[Tensor, None]:
+    def sampled(self, grid: Sequence[int], *, spacing: Spacing = None) -> ScanKernels:
+        """The kernels of every block's scans on a grid, all sampled together."""
+        relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
+        per_block = [block.requests(grid, relative) for block in (*self.blocks_before, *self.blocks_after)]
+        found = iter(sample([request for requests in per_block for request in requests]))
+        return ScanKernels(relative, [[next(found) for _ in requests] for requests in per_block])
+
+    def before(self, frames: Float[Tensor, "n c *grid"], sampled: ScanKernels) -> tuple[Tensor, None]:
         """Lift and sweep."""
         fields = with_coordinates(frames) if self.config.coordinates else frames
-        return self._sweep(self.blocks_before, self.lift(fields.movedim(0, -1)), spacing), None
+        features = self.lift(fields.movedim(0, -1))
+        for block, kernels in zip(self.blocks_before, sampled.blocks, strict=False):
+            features = block(features, spacing=sampled.spacing, kernels=kernels)
+        return features, None
 
-    def after(self, features: Tensor, passed: None, *, spacing: Spacing) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, sampled: ScanKernels) -> Float[Tensor, "n c *grid"]:
         """Sweep and project."""
-        return self.head(self._sweep(self.blocks_after, features, spacing)).movedim(-1, 0)
-
-    def _sweep(self, blocks: nn.ModuleList, features: Tensor, spacing: Spacing) -> Tensor:
-        relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
-        for block in blocks:
-            features = block(features, spacing=relative)
-        return features
+        for block, kernels in zip(self.blocks_after, sampled.blocks[len(self.blocks_before) :], strict=True):
+            features = block(features, spacing=sampled.spacing, kernels=kernels)
+        return self.head(features).movedim(-1, 0)
 
 
 def relative_spacing(

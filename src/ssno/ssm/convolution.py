@@ -3,19 +3,20 @@
     causal       y[l] = sum_{m <= l} kernel[l - m] x[m]          direction="forward"
     anti-causal  y[l] = sum_{m >= l} kernel[m - l] x[m]          direction="backward"
     circular     indices modulo the length                        periodic=True
-    two-way      causal with one kernel plus anti-causal with another
+    each way     several kernels on the same lines, each with its direction
 
 `method` is "toeplitz" (one matrix product per channel: fastest for short axes and many lines), "fft" (for long axes and
 few lines) or "auto". The recurrence that defines the result, and its streaming form, live in `ssno.ssm.recurrence`.
 
-Axes: h channel, l grid point, b line (everything the map does not touch). Lines come last: that is the layout in
-which the matrix product needs no copy.
+Axes: h channel, d direction, l grid point, b line (everything the map does not touch). Lines come last: that is the
+layout in which the matrix product needs no copy.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 Direction = Literal["forward", "backward"]
@@ -41,38 +42,59 @@ def convolve(
     method: Method = "auto",
 ) -> Float[Tensor, "h l b"]:
     """Convolve every line with its channel's kernel, in one direction."""
-    length, lines = x.shape[1:]
-    if method == "auto":
-        method = choose_method(length, lines, x.device)
-    if method == "toeplitz":
-        return toeplitz(kernel, direction=direction, periodic=periodic) @ x
-    if method == "fft":
-        transform_length = length if periodic else 2 * length
-        spectrum = torch.fft.rfft(kernel, n=transform_length)
-        return _filter(x, spectrum if direction == "forward" else spectrum.conj(), transform_length)
-    raise ValueError(f"`method` must be 'auto', 'fft' or 'toeplitz', got {method!r}.")
+    return convolve_each_way(x, kernel[None], directions=(direction,), periodic=periodic, method=method)[:, 0]
 
 
-def convolve_two_way(
+def convolve_each_way(
     x: Float[Tensor, "h l b"],
-    ahead: Float[Tensor, "h l"],
-    back: Float[Tensor, "h l"],
+    kernels: Float[Tensor, "d h l"],
     *,
+    directions: Sequence[Direction] = ("forward", "backward"),
     periodic: bool = False,
     method: Method = "auto",
-) -> Float[Tensor, "h l b"]:
-    """Causal convolution with `ahead` plus anti-causal convolution with `back`, for the price of one."""
+) -> Float[Tensor, "h d l b"]:
+    """Convolve every line with several kernels, each in its direction: x is read, or transformed, once for all."""
     length, lines = x.shape[1:]
     if method == "auto":
         method = choose_method(length, lines, x.device)
     if method == "toeplitz":
-        matrix = toeplitz(ahead, direction="forward", periodic=periodic)
-        return (matrix + toeplitz(back, direction="backward", periodic=periodic)) @ x
+        return multiply(stacked_matrices(kernels, directions, periodic), x)
     if method == "fft":
-        transform_length = length if periodic else 2 * length
-        spectrum = torch.fft.rfft(ahead, n=transform_length) + torch.fft.rfft(back, n=transform_length).conj()
-        return _filter(x, spectrum, transform_length)
+        return multiply_spectra(stacked_spectra(kernels, directions, periodic), x, periodic=periodic)
     raise ValueError(f"`method` must be 'auto', 'fft' or 'toeplitz', got {method!r}.")
+
+
+def stacked_matrices(
+    kernels: Float[Tensor, "d h l"], directions: Sequence[Direction], periodic: bool
+) -> Float[Tensor, "h dl l"]:
+    """The matrices of all directions, one below the other."""
+    pairs = zip(kernels, directions, strict=True)
+    return torch.cat([toeplitz(kernel, direction=direction, periodic=periodic) for kernel, direction in pairs], dim=1)
+
+
+def multiply(matrices: Float[Tensor, "h dl l"], x: Float[Tensor, "h l b"]) -> Float[Tensor, "h d l b"]:
+    """Apply stacked matrices to every line."""
+    return (matrices @ x).unflatten(1, (-1, x.shape[1]))
+
+
+def stacked_spectra(
+    kernels: Float[Tensor, "d h l"], directions: Sequence[Direction], periodic: bool
+) -> Complex[Tensor, "h d f"]:
+    """The spectra of all directions, of kernels padded with zeros to twice the length unless the axis is periodic."""
+    spectra = torch.fft.rfft(kernels, n=kernels.shape[-1] * (1 if periodic else 2))
+    turned = [s if direction == "forward" else s.conj() for s, direction in zip(spectra, directions, strict=True)]
+    return torch.stack(turned, dim=1)
+
+
+def multiply_spectra(
+    spectra: Complex[Tensor, "h d f"], x: Float[Tensor, "h l b"], *, periodic: bool
+) -> Float[Tensor, "h d l b"]:
+    """Transform every line once, multiply by all spectra, transform back."""
+    length = x.shape[1]
+    padded = length * (1 if periodic else 2)
+    spectrum = torch.fft.rfft(x.transpose(1, 2), n=padded)  # h b f
+    filtered = torch.fft.irfft(spectrum[:, None] * spectra[:, :, None], n=padded)
+    return filtered[..., :length].transpose(2, 3)
 
 
 def toeplitz(
@@ -96,10 +118,3 @@ def toeplitz(
         raise ValueError(f"`direction` must be 'forward' or 'backward', got {direction!r}.")
     repeated = torch.cat(row, dim=1)[:, None].expand(-1, length, -1).reshape(channels, -1)  # h (l 2l)
     return repeated[:, : length * (2 * length - 1)].view(channels, length, 2 * length - 1)[:, :, :length]
-
-
-def _filter(x: Float[Tensor, "h l b"], spectrum: Tensor, transform_length: int) -> Float[Tensor, "h l b"]:
-    """Multiply the spectrum of every line. Lines are brought innermost-last for the transform and back."""
-    lines = x.transpose(1, 2)  # h b l
-    filtered = torch.fft.irfft(torch.fft.rfft(lines, n=transform_length) * spectrum[:, None], n=transform_length)
-    return filtered[..., : x.shape[1]].transpose(1, 2)

@@ -14,8 +14,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
+from ssno.layers.head import Head
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
-from ssno.layers.pointwise import Head, Pointwise
+from ssno.layers.pointwise import Pointwise
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.scan import AxisSweep, TwoWayScan
 from ssno.layers.spectral import SpectralConvolution

@@ -1,0 +1,1 @@
+"""Native CPU code, built on demand; everything works without it, only slower."""

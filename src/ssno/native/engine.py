@@ -1,0 +1,53 @@
+"""Which engine computes the layers: the fused native one, or plain PyTorch.
+
+    auto     fused where it can be built and the tensors fit (float32 on the CPU), else PyTorch      the default
+    fused    fused, or an error that says what is missing
+    torch    PyTorch always, with backward passes of our own that keep little
+    plain    PyTorch operations written out, for whatever transforms them: compilers, `vmap`, derivatives of derivatives
+
+    with use("torch"):
+        loss = model(frames)...
+
+All give the same answers and gradients to rounding, each the same bits run after run. While PyTorch compiles or exports
+a model, the engine is plain whatever was chosen.
+"""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ssno.native.library import build
+from ssno.native.operations import available
+
+Engine = Literal["auto", "fused", "torch", "plain"]
+
+_engine: contextvars.ContextVar[Engine] = contextvars.ContextVar("engine", default="auto")
+
+
+@contextlib.contextmanager
+def use(engine: Engine) -> Iterator[None]:
+    """Compute with this engine inside the `with` block."""
+    if engine not in get_args(Engine):
+        raise ValueError(f"`engine` must be one of {', '.join(map(repr, get_args(Engine)))}, got {engine!r}.")
+    if engine == "fused" and not available():
+        build()  # says why not
+        raise RuntimeError("The fused engine cannot be loaded; see the log. Use engine='auto' or 'torch'.")
+    token = _engine.set(engine)
+    try:
+        yield
+    finally:
+        _engine.reset(token)
+
+
+def plain() -> bool:
+    """Whether operations are to be written out."""
+    return _engine.get() == "plain" or torch.compiler.is_compiling() or torch.compiler.is_exporting()
+
+
+def fused(*tensors: Tensor) -> bool:
+    """Whether the native operations are to compute on these tensors."""
+    return _engine.get() in ("auto", "fused") and not plain() and available(*tensors)

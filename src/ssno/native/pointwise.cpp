@@ -1,0 +1,217 @@
+// The two pointwise stages of the network, fused so that intermediate results never leave the cache.
+//
+//   gate    out = copies * residual + sum_d (a_d + p_d) sigmoid(b_d + q_d),   (a_d; b_d) = W_d gelu(y_d)
+//   head    out = W2 gelu(W1 x + b1) + b2
+//
+// Positions are independent, so each thread walks over blocks of them: activation, matrix product, activation, all on
+// one block. Backward passes keep nothing but their inputs: they compute the activations again, block by block, and sum
+// the gradients of weights per thread, threads in order, so that equal runs give equal bits.
+//
+// Features are (channel, position) with positions contiguous. Matrices are row-major.
+
+#include "arithmetic.h"
+
+namespace {
+
+constexpr int BLOCK = 512;  // positions per block: a block of 64 channels is 128 KiB
+
+// Run `body(first, count, thread)` over blocks of positions, every matrix product on the thread that asks for it.
+template <typename Body>
+void over_blocks(std::int64_t positions, int threads, Body body) {
+    const std::int64_t blocks = (positions + BLOCK - 1) / BLOCK;
+    threads = static_cast<int>(std::max<std::int64_t>(1, std::min<std::int64_t>(threads, blocks)));
+#pragma omp parallel num_threads(threads)
+    {
+        const int before = set_gemm_threads(1);
+        const int thread = omp_get_thread_num();
+#pragma omp for schedule(static)
+        for (std::int64_t block = 0; block < blocks; ++block) {
+            const std::int64_t first = block * BLOCK;
+            body(first, static_cast<int>(std::min<std::int64_t>(BLOCK, positions - first)), thread);
+        }
+        set_gemm_threads(before);
+    }
+}
+
+// Add the threads' parts, in order, to `total`.
+void add_parts(const std::vector<float>& parts, int threads, std::int64_t size, float* total) {
+    for (int thread = 0; thread < threads; ++thread)
+        for (std::int64_t i = 0; i < size; ++i) total[i] += parts[thread * size + i];
+}
+
+}  // namespace
+
+extern "C" {
+
+// y: (h, d, p) with rows `channel_stride` and `direction_stride` apart; weight (d, 2h, h); bias (d, 2h);
+// residual and out: (h, p), residual may be null.
+void gate_forward(const float* y, std::int64_t channel_stride, std::int64_t direction_stride, const float* weight,
+                  const float* bias, const float* residual, float copies, float* out, int channels, int directions,
+                  std::int64_t positions, int threads) {
+    const int h = channels;
+    const std::int64_t scratch = static_cast<std::int64_t>(3) * h * BLOCK;
+    std::vector<float> memory(threads * scratch);
+    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
+        float* active = memory.data() + thread * scratch;
+        float* mixed = active + static_cast<std::int64_t>(h) * BLOCK;
+        for (int d = 0; d < directions; ++d) {
+            for (int c = 0; c < h; ++c) {
+                const float* in = y + c * channel_stride + d * direction_stride + first;
+                float* to = active + c * BLOCK;
+#pragma omp simd
+                for (int p = 0; p < count; ++p) to[p] = gelu(in[p]);
+            }
+            gemm(false, false, 2 * h, count, h, weight + static_cast<std::int64_t>(d) * 2 * h * h, h, active, BLOCK,
+                 0.0f, mixed, BLOCK);
+            for (int c = 0; c < h; ++c) {
+                const float* value = mixed + c * BLOCK;
+                const float* gate = mixed + (h + c) * BLOCK;
+                const float value_bias = bias[d * 2 * h + c], gate_bias = bias[d * 2 * h + h + c];
+                float* to = out + c * positions + first;
+                if (d > 0) {
+#pragma omp simd
+                    for (int p = 0; p < count; ++p) to[p] += (value[p] + value_bias) * sigmoid(gate[p] + gate_bias);
+                } else if (residual != nullptr) {
+                    const float* from = residual + c * positions + first;
+#pragma omp simd
+                    for (int p = 0; p < count; ++p)
+                        to[p] = copies * from[p] + (value[p] + value_bias) * sigmoid(gate[p] + gate_bias);
+                } else {
+#pragma omp simd
+                    for (int p = 0; p < count; ++p) to[p] = (value[p] + value_bias) * sigmoid(gate[p] + gate_bias);
+                }
+            }
+        }
+    });
+}
+
+// grad_y has the layout of y; grad_weight and grad_bias are added to.
+void gate_backward(const float* y, std::int64_t channel_stride, std::int64_t direction_stride, const float* weight,
+                   const float* bias, const float* grad_out, float* grad_y, float* grad_weight, float* grad_bias,
+                   int channels, int directions, std::int64_t positions, int threads) {
+    const int h = channels;
+    const std::int64_t scratch = static_cast<std::int64_t>(4) * h * BLOCK;
+    const std::int64_t weights = static_cast<std::int64_t>(directions) * 2 * h * h, biases = directions * 2 * h;
+    std::vector<float> memory(threads * scratch), weight_parts(threads * weights), bias_parts(threads * biases);
+    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
+        float* active = memory.data() + thread * scratch;
+        float* slope = active + static_cast<std::int64_t>(h) * BLOCK;
+        float* mixed = slope + static_cast<std::int64_t>(h) * BLOCK;
+        for (int d = 0; d < directions; ++d) {
+            const float* w = weight + static_cast<std::int64_t>(d) * 2 * h * h;
+            float* w_part = weight_parts.data() + thread * weights + static_cast<std::int64_t>(d) * 2 * h * h;
+            float* b_part = bias_parts.data() + thread * biases + d * 2 * h;
+            for (int c = 0; c < h; ++c) {
+                const float* in = y + c * channel_stride + d * direction_stride + first;
+                float* to = active + c * BLOCK;
+                float* to_slope = slope + c * BLOCK;
+#pragma omp simd
+                for (int p = 0; p < count; ++p) gelu_both(in[p], to[p], to_slope[p]);
+            }
+            gemm(false, false, 2 * h, count, h, w, h, active, BLOCK, 0.0f, mixed, BLOCK);
+            for (int c = 0; c < h; ++c) {  // gradients of value and gate take their places
+                float* value = mixed + c * BLOCK;
+                float* gate = mixed + (h + c) * BLOCK;
+                const float value_bias = bias[d * 2 * h + c], gate_bias = bias[d * 2 * h + h + c];
+                const float* from = grad_out + c * positions + first;
+                float value_sum = 0.0f, gate_sum = 0.0f;
+#pragma omp simd reduction(+ : value_sum, gate_sum)
+                for (int p = 0; p < count; ++p) {
+                    const float s = sigmoid(gate[p] + gate_bias);
+                    const float of_value = from[p] * s;
+                    const float of_gate = of_value * (1.0f - s) * (value[p] + value_bias);
+                    value[p] = of_value;
+                    gate[p] = of_gate;
+                    value_sum += of_value;
+                    gate_sum += of_gate;
+                }
+                b_part[c] += value_sum;
+                b_part[h + c] += gate_sum;
+            }
+            gemm(false, true, 2 * h, h, count, mixed, BLOCK, active, BLOCK, 1.0f, w_part, h);
+            gemm(true, false, h, count, 2 * h, w, h, mixed, BLOCK, 0.0f, active, BLOCK);
+            for (int c = 0; c < h; ++c) {
+                const float* by = active + c * BLOCK;
+                const float* with = slope + c * BLOCK;
+                float* to = grad_y + c * channel_stride + d * direction_stride + first;
+#pragma omp simd
+                for (int p = 0; p < count; ++p) to[p] = by[p] * with[p];
+            }
+        }
+    });
+    add_parts(weight_parts, threads, weights, grad_weight);
+    add_parts(bias_parts, threads, biases, grad_bias);
+}
+
+// x: (h, p); W1 (wide, h), b1; W2 (fields, wide), b2; out: (fields, p).
+void head_forward(const float* x, const float* w1, const float* b1, const float* w2, const float* b2, float* out,
+                  int channels, int wide, int fields, std::int64_t positions, int threads) {
+    const std::int64_t scratch = static_cast<std::int64_t>(wide) * BLOCK;
+    std::vector<float> memory(threads * scratch);
+    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
+        float* hidden = memory.data() + thread * scratch;
+        gemm(false, false, wide, count, channels, w1, channels, x + first, static_cast<int>(positions), 0.0f, hidden,
+             BLOCK);
+        for (int c = 0; c < wide; ++c) {
+            float* row = hidden + c * BLOCK;
+            const float bias = b1[c];
+#pragma omp simd
+            for (int p = 0; p < count; ++p) row[p] = gelu(row[p] + bias);
+        }
+        for (int f = 0; f < fields; ++f) std::fill_n(out + f * positions + first, count, b2[f]);
+        gemm(false, false, fields, count, wide, w2, wide, hidden, BLOCK, 1.0f, out + first, static_cast<int>(positions));
+    });
+}
+
+// Writes grad_x; the gradients of weights and biases are added to.
+void head_backward(const float* x, const float* w1, const float* b1, const float* w2, const float* grad_out,
+                   float* grad_x, float* grad_w1, float* grad_b1, float* grad_w2, float* grad_b2, int channels, int wide,
+                   int fields, std::int64_t positions, int threads) {
+    const std::int64_t scratch = static_cast<std::int64_t>(2) * wide * BLOCK;
+    const std::int64_t size1 = static_cast<std::int64_t>(wide) * channels, size2 = static_cast<std::int64_t>(fields) * wide;
+    std::vector<float> memory(threads * scratch), parts1(threads * size1), parts2(threads * size2);
+    std::vector<float> bias1(threads * wide), bias2(threads * fields);
+    const int stride = static_cast<int>(positions);
+    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
+        float* active = memory.data() + thread * scratch;
+        float* slope = active + static_cast<std::int64_t>(wide) * BLOCK;
+        gemm(false, false, wide, count, channels, w1, channels, x + first, stride, 0.0f, active, BLOCK);
+        for (int c = 0; c < wide; ++c) {
+            float* row = active + c * BLOCK;
+            float* to = slope + c * BLOCK;
+            const float bias = b1[c];
+#pragma omp simd
+            for (int p = 0; p < count; ++p) gelu_both(row[p] + bias, row[p], to[p]);
+        }
+        for (int f = 0; f < fields; ++f) {
+            const float* row = grad_out + f * positions + first;
+            float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+            for (int p = 0; p < count; ++p) sum += row[p];
+            bias2[thread * fields + f] += sum;
+        }
+        gemm(false, true, fields, wide, count, grad_out + first, stride, active, BLOCK, 1.0f,
+             parts2.data() + thread * size2, wide);
+        gemm(true, false, wide, count, fields, w2, wide, grad_out + first, stride, 0.0f, active, BLOCK);
+        for (int c = 0; c < wide; ++c) {
+            float* row = active + c * BLOCK;
+            const float* with = slope + c * BLOCK;
+            float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+            for (int p = 0; p < count; ++p) {
+                row[p] *= with[p];
+                sum += row[p];
+            }
+            bias1[thread * wide + c] += sum;
+        }
+        gemm(false, true, wide, channels, count, active, BLOCK, x + first, stride, 1.0f, parts1.data() + thread * size1,
+             channels);
+        gemm(true, false, channels, count, wide, w1, channels, active, BLOCK, 0.0f, grad_x + first, stride);
+    });
+    add_parts(parts1, threads, size1, grad_w1);
+    add_parts(parts2, threads, size2, grad_w2);
+    add_parts(bias1, threads, wide, grad_b1);
+    add_parts(bias2, threads, fields, grad_b2);
+}
+
+}  // extern "C"

@@ -1,0 +1,187 @@
+// A scan: y_d = kernel_d * x along one axis, forwards or backwards, for every channel.
+//
+// It is the product with a triangular Toeplitz matrix, built from the kernel in cache, one channel per thread at a time;
+// a few lines are convolved directly. The backward pass keeps x and the kernels only. Every number is summed in the same
+// order whatever the number of threads.
+//
+// Positions are (outer, point, inner): everything before, along and after the axis. Matrices are row-major.
+
+#include "arithmetic.h"
+
+Gemm column_major_gemm = nullptr;
+SetThreads set_gemm_threads = nullptr;
+
+namespace {
+
+struct Lines {
+    std::int64_t outer;
+    int points, inner;
+};
+
+// The matrix of a scan: entry (i, j) is kernel[i - j] forwards, kernel[j - i] backwards, modulo the length if periodic.
+void build_matrix(const float* kernel, int points, bool backward, bool periodic, float* matrix) {
+    for (int i = 0; i < points; ++i) {
+        float* row = matrix + static_cast<std::int64_t>(i) * points;
+        for (int j = 0; j < points; ++j) {
+            const int distance = backward ? j - i : i - j;
+            row[j] = distance >= 0 ? kernel[distance] : periodic ? kernel[distance + points] : 0.0f;
+        }
+    }
+}
+
+// Sum the matrix's gradient along diagonals: what each kernel entry receives.
+void sum_diagonals(const float* matrix, int points, bool backward, bool periodic, float* kernel) {
+    for (int i = 0; i < points; ++i) {
+        const float* row = matrix + static_cast<std::int64_t>(i) * points;
+        for (int j = 0; j < points; ++j) {
+            const int distance = backward ? j - i : i - j;
+            if (distance >= 0)
+                kernel[distance] += row[j];
+            else if (periodic)
+                kernel[distance + points] += row[j];
+        }
+    }
+}
+
+// A matrix that is full, or zero above (lower) or below (upper) its diagonal. Triangles are cut into two halves of
+// rows, so that a quarter of the work falls away.
+enum class Shape { full, lower, upper };
+
+Shape shape_of(bool backward, bool periodic) {
+    return periodic ? Shape::full : backward ? Shape::upper : Shape::lower;
+}
+
+template <typename Body>  // body(first row, rows, first column, columns)
+void over_halves(Shape shape, int points, Body body) {
+    const int half = points / 2;
+    if (shape == Shape::full || points < 32) {
+        body(0, points, 0, points);
+    } else if (shape == Shape::lower) {
+        body(0, half, 0, half);
+        body(half, points - half, 0, points);
+    } else {
+        body(0, half, 0, points);
+        body(half, points - half, half, points - half);
+    }
+}
+
+// y = T x (or T' x, added) for all lines of one channel.
+void apply_matrix(const float* matrix, Shape shape, bool transpose, const Lines& lines, const float* x, float beta,
+                  float* y) {
+    const int l = lines.points, n = lines.inner;
+    const Shape effective = !transpose || shape == Shape::full ? shape
+                            : shape == Shape::lower            ? Shape::upper
+                                                               : Shape::lower;
+    over_halves(effective, l, [&](int row, int rows, int column, int columns) {
+        const float* part = transpose ? matrix + column * l + row : matrix + row * l + column;
+        if (n == 1) {  // lines are rows: y = x T'
+            gemm(false, !transpose, static_cast<int>(lines.outer), rows, columns, x + column, l, part, l, beta, y + row,
+                 l);
+            return;
+        }
+        for (std::int64_t o = 0; o < lines.outer; ++o)
+            gemm(transpose, false, rows, n, columns, part, l, x + (o * l + column) * n, n, beta, y + (o * l + row) * n,
+                 n);
+    });
+}
+
+// dT += dy x' over all lines of one channel; only where T is not zero.
+void add_matrix_gradient(Shape shape, const Lines& lines, const float* grad_y, const float* x, float* grad_matrix) {
+    const int l = lines.points, n = lines.inner;
+    over_halves(shape, l, [&](int row, int rows, int column, int columns) {
+        float* part = grad_matrix + static_cast<std::int64_t>(row) * l + column;
+        if (n == 1) {
+            gemm(true, false, rows, columns, static_cast<int>(lines.outer), grad_y + row, l, x + column, l, 1.0f, part,
+                 l);
+            return;
+        }
+        for (std::int64_t o = 0; o < lines.outer; ++o)
+            gemm(false, true, rows, columns, n, grad_y + (o * l + row) * n, n, x + (o * l + column) * n, n, 1.0f, part,
+                 l);
+    });
+}
+
+// One line after the other, tap by tap: for a few lines this beats building a matrix. `work` holds 3 * points.
+void convolve_directly(const float* kernel, bool backward, bool periodic, const Lines& lines, const float* x, float* y,
+                       float* work) {
+    const int l = lines.points, n = lines.inner;
+    float *line = work, *sum = work + l;  // sum has room for the part that runs over the end
+    for (std::int64_t o = 0; o < lines.outer; ++o)
+        for (int c = 0; c < n; ++c) {
+            for (int i = 0; i < l; ++i) line[i] = x[(o * l + (backward ? l - 1 - i : i)) * n + c];
+            std::fill(sum, sum + 2 * l, 0.0f);
+            for (int j = 0; j < l; ++j) {
+                const float value = line[j];
+                float* from = sum + j;
+                const int reach = periodic ? l : l - j;
+#pragma omp simd
+                for (int i = 0; i < reach; ++i) from[i] += value * kernel[i];
+            }
+            for (int i = 0; i < l; ++i)
+                y[(o * l + (backward ? l - 1 - i : i)) * n + c] = sum[i] + (periodic ? sum[l + i] : 0.0f);
+        }
+}
+
+}  // namespace
+
+extern "C" {
+
+void bind(void* gemm_pointer, void* threads_pointer) {
+    column_major_gemm = reinterpret_cast<Gemm>(gemm_pointer);
+    set_gemm_threads = reinterpret_cast<SetThreads>(threads_pointer);
+}
+
+// x: (h, outer, points, inner); kernels: (d, h, points), bit d of `backward` gives its direction; y: (h, d, *lines).
+void scan_forward(const float* x, const float* kernels, float* y, int channels, int directions, std::int64_t outer,
+                  int points, int inner, int backward, int periodic, int direct, int threads) {
+    const Lines lines{outer, points, inner};
+    const std::int64_t size = outer * points * inner;
+#pragma omp parallel num_threads(std::min(threads, channels * directions))
+    {
+        const int before = set_gemm_threads(1);
+        std::vector<float> work(direct ? 3 * points : static_cast<std::int64_t>(points) * points);
+#pragma omp for schedule(static)
+        for (int task = 0; task < channels * directions; ++task) {
+            const int c = task / directions, d = task % directions;
+            const bool reversed = backward >> d & 1;
+            const float* kernel = kernels + (static_cast<std::int64_t>(d) * channels + c) * points;
+            float* to = y + task * size;
+            if (direct) {
+                convolve_directly(kernel, reversed, periodic, lines, x + c * size, to, work.data());
+            } else {
+                build_matrix(kernel, points, reversed, periodic, work.data());
+                apply_matrix(work.data(), shape_of(reversed, periodic), false, lines, x + c * size, 0.0f, to);
+            }
+        }
+        set_gemm_threads(before);
+    }
+}
+
+// Writes grad_x, adds to grad_kernels (zero before).
+void scan_backward(const float* x, const float* kernels, const float* grad_y, float* grad_x, float* grad_kernels,
+                   int channels, int directions, std::int64_t outer, int points, int inner, int backward, int periodic,
+                   int threads) {
+    const Lines lines{outer, points, inner};
+    const std::int64_t size = outer * points * inner, square = static_cast<std::int64_t>(points) * points;
+#pragma omp parallel num_threads(std::min(threads, channels))
+    {
+        const int before = set_gemm_threads(1);
+        std::vector<float> matrix(square), grad_matrix(square);
+#pragma omp for schedule(static)
+        for (int c = 0; c < channels; ++c)
+            for (int d = 0; d < directions; ++d) {
+                const bool reversed = backward >> d & 1;
+                const Shape shape = shape_of(reversed, periodic);
+                const std::int64_t row = (static_cast<std::int64_t>(d) * channels + c) * points;
+                const float* from = grad_y + (static_cast<std::int64_t>(c) * directions + d) * size;
+                build_matrix(kernels + row, points, reversed, periodic, matrix.data());
+                apply_matrix(matrix.data(), shape, true, lines, from, d > 0 ? 1.0f : 0.0f, grad_x + c * size);
+                std::fill(grad_matrix.begin(), grad_matrix.end(), 0.0f);
+                add_matrix_gradient(shape, lines, from, x + c * size, grad_matrix.data());
+                sum_diagonals(grad_matrix.data(), points, reversed, periodic, grad_kernels + row);
+            }
+        set_gemm_threads(before);
+    }
+}
+
+}  // extern "C"

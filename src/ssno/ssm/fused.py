@@ -1,0 +1,36 @@
+"""The native scan as an operation that autograd knows: y_d = kernel_d * x, keeping x and the kernels only.
+
+Axes: h channel, d direction, o what comes before the scanned axis, l grid point, i what comes after.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ssno.native import operations
+
+FEW_LINES = 8
+"""Below this many lines a direct convolution is faster than building a matrix."""
+
+
+class FusedScan(torch.autograd.Function):
+    """`FusedScan.apply(x, kernels, backward, periodic)`, where bit d of `backward` turns direction d round."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], backward: int, periodic: bool
+    ) -> Float[Tensor, "h d o l i"]:
+        x, kernels = x.contiguous(), kernels.contiguous()
+        ctx.save_for_backward(x, kernels)
+        ctx.options = {"backward": backward, "periodic": periodic}
+        direct = x.shape[1] * x.shape[3] < FEW_LINES
+        return operations.scan_forward(x, kernels, direct=direct, **ctx.options)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Float[Tensor, "h d o l i"]) -> tuple[Tensor, Tensor, None, None]:
+        x, kernels = ctx.saved_tensors
+        return *operations.scan_backward(x, kernels, grad.contiguous(), **ctx.options), None, None
