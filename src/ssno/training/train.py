@@ -17,6 +17,7 @@ from ssno.training.options import Recipe, TrainOptions
 from ssno.training.options import recipe as named_recipe
 from ssno.training.processes import place as join
 from ssno.training.reporter import Reporter, Silent, reporter_for
+from ssno.training.unrolling import check_frames
 
 HELD_OUT = 10  # without validation data, every tenth trajectory is held out
 
@@ -68,6 +69,7 @@ def train(
     window = window or Window(size=seen_frames(model))
     window.plan(len(data.times))
     window.plan(len(valid.times))
+    check_frames(options.rollout.stages(options.epochs), window, len(data.times))
     path = Path(folder) if folder is not None else None
     with join() as place:
         if place.leads:
