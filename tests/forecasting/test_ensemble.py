@@ -63,7 +63,9 @@ def test_an_ensemble_of_equals_scores_like_one_of_them() -> None:
 def test_members_may_take_frames_as_channels() -> None:
     trajectories = data()
     shape = {"in_channels": 2, "out_channels": 2}
-    fno = member(model_config("fno").tiny(**shape, frames_as_channels=2, memory_window=0, n_modes=3).build(), trajectories)
+    fno = member(
+        model_config("fno").tiny(**shape, frames_as_channels=2, memory_window=0, n_modes=3).build(), trajectories
+    )
     persistence = member(model_config("persistence")(**shape).build(), trajectories)
     ensemble = Ensemble([persistence, fno])
     assert ensemble.frames_as_channels == 2

@@ -27,7 +27,11 @@ class Row:
 
 def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecaster]:
     """What any model must beat: the last frame again, and a straight line through the last two."""
-    channels = {"in_channels": len(data.fields), "out_channels": len(data.fields), "n_dims": len(data.axes)}
+    channels = {
+        "in_channels": len(data.fields) + len(data.context_fields),
+        "out_channels": len(data.fields),
+        "n_dims": len(data.axes),
+    }
     normalisers = fit(data.select(indices=range(1)), "none")
     return {
         name: Forecaster(model_config(name)(**channels).build(), normalisers=normalisers, window=window)

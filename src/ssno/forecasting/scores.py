@@ -146,7 +146,7 @@ def find_runaways(forecast: Tensor, frames: Frames, plan: Plan, *, first: int) -
     """Forecasts with a frame that is not finite or 10 times above anything in the whole true trajectory."""
     steps = runaway_step(forecast, largest(frames.state[:, plan.given.start :])).tolist()
     return [
-        Runaway(first + index, step, "too large" if forecast[index, step].isfinite().all() else "not finite")
+        Runaway(first + index, step, "runaway" if forecast[index, step].isfinite().all() else "not finite")
         for index, step in enumerate(steps)
         if step != NEVER
     ]
