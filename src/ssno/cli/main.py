@@ -35,7 +35,11 @@ VERBS = {
     "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),
     "train": Verb("train", "train", "Train a model; resume a run.", raw=True),
+    "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers."),
+    "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
     "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file."),
+    "rollout": Verb("rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations."),
+    "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run."),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time."),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }
