@@ -10,16 +10,19 @@ at all, with the run's config, commit, versions and hardware. Metrics are explai
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ssno.data.options import DataOptions
 from ssno.data.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
+from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.comparison import Row, trivial_forecasters
 from ssno.evaluation.run_folder import RunFolder, open_run
 from ssno.evaluation.solver import solver_baselines
@@ -70,6 +73,8 @@ class Evaluation:
     """Of forecasts that need no learning: persistence, linear, the solver."""
     seconds: float | None = None
     """Of one forecast of one trajectory, measured; None if it was not."""
+    calibration: Calibration | None = None
+    """Of an ensemble: whether its spread is honest."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The run's config.json: model, units, data, training."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -88,6 +93,9 @@ class Evaluation:
         try:
             known["scores"] = _scores(known["scores"])
             known["baselines"] = {name: _scores(scores) for name, scores in known["baselines"].items()}
+            if known.get("calibration") is not None:
+                lists = known["calibration"].items()
+                known["calibration"] = Calibration(**{key: tuple(map(_number, list_)) for key, list_ in lists})
             for key in ("points", "times", "fields"):
                 known[key] = tuple(known[key])
             return Evaluation(**known)
@@ -98,7 +106,7 @@ class Evaluation:
 def evaluate(
     folder: str | Path,
     *,
-    data: Trajectories | None = None,
+    data: Trajectories | DataOptions | None = None,
     split: str = "test",
     points: int | None = None,
     time_index: str | None = None,
@@ -111,7 +119,7 @@ def evaluate(
 
     Args:
         folder: of a run, or of one of its checkpoints.
-        data: trajectories to evaluate on; by default those that the run describes.
+        data: trajectories to evaluate on, or their description; by default those that the run describes.
         split: which part of the run's data.
         points: read the data on a grid with this many points along the first axis; by default the training grid.
         time_index: frames to use, START:STOP:STEP; by default those of training.
@@ -121,18 +129,33 @@ def evaluate(
         write: store `file_name(...)` in the folder.
     """
     run = open_run(folder)
-    changes = {"points": points, "time_index": time_index, "trajectories": trajectories}
-    if data is None:
-        data = run.load(split, **changes)  # type: ignore[arg-type]
-    elif any(value is not None for value in changes.values()):
-        raise ValueError(
-            "`points`, `time_index` and `trajectories` choose among the run's own data; `data` is complete."
-        )
-    evaluation = evaluate_forecaster(run, run.forecaster, data, split=split, solver=solver, batch_size=batch_size)
+    chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    described = replace(run, data=data) if isinstance(data, DataOptions) else run
+    evaluation = evaluate_forecaster(
+        described, run.forecaster, chosen, split=split, solver=solver, batch_size=batch_size
+    )
     if write:
-        other_grid = evaluation.points if run.forecaster.spacing not in (None, data.spacing) else None
-        store(evaluation, run_folder_of(run.folder) / file_name(run, split, other_grid, time_index, trajectories))
+        name = file_name(run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories)
+        store(evaluation, run_folder_of(run.folder) / name)
     return evaluation
+
+
+def choose(
+    run: RunFolder,
+    data: Trajectories | DataOptions | None,
+    split: str,
+    *,
+    points: int | None,
+    time_index: str | None,
+    trajectories: int | None,
+) -> Trajectories:
+    """The trajectories that the arguments of `evaluate` mean."""
+    if not isinstance(data, Trajectories):
+        described = run if data is None else replace(run, data=data)
+        return described.load(split, points=points, time_index=time_index, trajectories=trajectories)
+    if (points, time_index, trajectories) != (None, None, None):
+        raise ValueError("`points`, `time_index` and `trajectories` do not change given `data`; use its `select`.")
+    return data
 
 
 def evaluate_forecaster(
@@ -180,7 +203,9 @@ def evaluate_forecaster(
 
 def rows_of(evaluation: Evaluation) -> list[Row]:
     """The run and what it must beat, as rows of a comparison."""
-    own = Row(evaluation.name, evaluation.parameters, evaluation.scores)
+    timed = {} if evaluation.seconds is None else {"seconds": evaluation.seconds}
+    scores = replace(evaluation.scores, means={**evaluation.scores.means, **timed})
+    own = Row(evaluation.name, evaluation.parameters, scores)
     return [own, *(Row(name, 0, scores) for name, scores in evaluation.baselines.items())]
 
 
@@ -208,21 +233,28 @@ def forecast_seconds(forecaster: Forecaster | Ensemble, data: Trajectories, *, t
 
 def file_name(
     run: RunFolder,
+    data: Trajectories,
     split: str = "test",
-    points: tuple[int, ...] | None = None,
+    *,
+    foreign: bool = False,
     time_index: str | None = None,
     trajectories: int | None = None,
+    ensemble: int = 0,
 ) -> str:
     """evaluation.json for the run's best weights on its whole test split; others say what is different about them.
 
-    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`.
+    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name.
     """
-    checkpoint = run.folder.name if run_folder_of(run.folder) != run.folder else None
-    grid = None if points is None else "x".join(map(str, points))
-    frames = None if time_index is None else "frames" + time_index.replace(":", "_")
-    first = None if trajectories is None else f"first{trajectories}"
-    different = [word for word in (checkpoint, split if split != "test" else None, grid, frames, first) if word]
-    return "-".join(["evaluation", *different]) + ".json"
+    different = [
+        f"ensemble{ensemble}" if ensemble else "",
+        run.folder.name if run_folder_of(run.folder) != run.folder else "",
+        re.sub(r"[^A-Za-z0-9.]+", "_", data.name) if foreign and run.data is not None else "",
+        split if split != "test" else "",
+        "x".join(str(axis.points) for axis in data.axes) if run.forecaster.spacing not in (None, data.spacing) else "",
+        "" if time_index is None else "frames" + time_index.replace(":", "_"),
+        "" if trajectories is None else f"first{trajectories}",
+    ]
+    return "-".join(filter(None, ["evaluation", *different])) + ".json"
 
 
 def store(evaluation: Evaluation, path: Path) -> Path:
@@ -249,15 +281,16 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _scores(values: Mapping[str, Any]) -> Scores:
-    def number(value: float | None) -> float:
-        return math.inf if value is None else float(value)
+def _number(value: float | None) -> float:
+    return math.inf if value is None else float(value)
 
+
+def _scores(values: Mapping[str, Any]) -> Scores:
     lower, upper = values["step_quartiles"]
     return Scores(
-        means={name: number(value) for name, value in values["means"].items()},
-        step_errors=tuple(map(number, values["step_errors"])),
-        trajectory_errors=tuple(map(number, values["trajectory_errors"])),
-        step_quartiles=(tuple(map(number, lower)), tuple(map(number, upper))),
+        means={name: _number(value) for name, value in values["means"].items()},
+        step_errors=tuple(map(_number, values["step_errors"])),
+        trajectory_errors=tuple(map(_number, values["trajectory_errors"])),
+        step_quartiles=(tuple(map(_number, lower)), tuple(map(_number, upper))),
         runaways=tuple(Runaway(**runaway) for runaway in values["runaways"]),
     )
