@@ -252,6 +252,7 @@ def growth_rate(cells: int) -> tuple[float, float, float]:
 
 
 @pytest.mark.verify
+@pytest.mark.usefixtures("as_users_call_it")
 def test_heavy_on_light_grows_at_the_linear_rate() -> None:
     """Too slow by 7 % with 32 cells to a wave, 3 % with 64; both together extrapolate to theory."""
     coarse, fine = growth_rate(32), growth_rate(64)

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.finite_volume import differences, half_slopes, wrap
+from ssno.pde.finite_volume import differences, face_states, wrap
 from ssno.pde.gas import Conserved, sound_speed, to_primitive
 from ssno.pde.hllc import hllc_flux
 from ssno.pde.problem import Axis
@@ -117,12 +117,9 @@ def _means(field: Float[Tensor, "b c *any"], dim: int) -> Tensor:
 
 def _face_states(padded: Conserved, steps: Tensor, weight: Tensor | None, dim: int) -> tuple[Tensor, Tensor]:
     """Primitive states on both sides of every face; hydrostatic pressure is carried over, the rest is limited."""
-    faces = padded.shape[dim] - 3
-    half = half_slopes(steps.narrow(dim, 0, faces + 1), steps.narrow(dim, 1, faces + 1))
-    left = padded.narrow(dim, 1, faces) + half.narrow(dim, 0, faces)
-    right = padded.narrow(dim, 2, faces) - half.narrow(dim, 1, faces)
+    left, right = face_states(padded, steps, dim)
     if weight is not None:
-        carried = weight.narrow(dim, 1, faces) * 0.5
+        carried = weight.narrow(dim, 1, left.shape[dim]) * 0.5
         left[:, PRESSURE : PRESSURE + 1].sub_(carried)
         right[:, PRESSURE : PRESSURE + 1].add_(carried)
     return left, right
