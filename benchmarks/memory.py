@@ -77,33 +77,26 @@ OTHERS = [
 ]
 
 
-def main(store: bool = False, quick: bool = False) -> None:
+def main(store: bool = False) -> None:
     """Measure all cases and print how well they were forecast.
 
     Args:
         store: write results/memory.json and docs/images/memory.png.
-        quick: only the ends of the sweep.
     """
-    cases = [case for case in SWEEP if case.frames in (4, 24)] if quick else SWEEP + OTHERS
-    rows = [compare(case) for case in cases]
-    for row in rows:
+    rows = []
+    for case in SWEEP + OTHERS:
+        row = compare(case)
+        rows.append(row)
         print(
             f"{row['model']:5s} {'x'.join(map(str, row['grid'])):6s} batch {row['batch']:2d} frames {row['frames']:2d} "
             f"{row['mode']:22s} {row['measured_bytes'] / 2**20:6.0f} MiB  forecast {row['ratio']:5.2f} of it  "
-            f"{row['cpu_seconds']:6.2f} s"
+            f"{row['cpu_seconds']:6.2f} s",
+            flush=True,
         )
     if store:
         content = {"rows": rows, "date": time.strftime("%Y-%m-%d"), "provenance": provenance()}
         (ROOT / "results" / "memory.json").write_text(json.dumps(content, indent=2) + "\n")
-        save(picture([row for row in rows if asdict(Case(row["mode"], row["frames"])).items() <= plain(row)]), PICTURE)
-
-
-PICTURE = ROOT / "docs" / "images" / "memory.png"
-
-
-def plain(row: dict[str, Any]) -> Any:
-    """A row as the items of the case it came from and more."""
-    return {**row, "grid": tuple(row["grid"])}.items()
+        save(picture(rows[: len(SWEEP)]), ROOT / "docs" / "images" / "memory.png")
 
 
 def compare(case: Case) -> dict[str, Any]:

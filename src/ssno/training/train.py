@@ -74,14 +74,7 @@ def train(
     with join() as place:
         if place.leads:
             prepare_folder(path, resume=resume, overwrite=overwrite)
-        forecaster = Forecaster(
-            model,
-            normalisers=fit(data, options.normalisation),
-            increment=options.increment,
-            window=window,
-            alignment=alignment,
-            spacing=data.spacing,
-        )
+        forecaster = forecaster_for(model, data, options, window=window, alignment=alignment)
         described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
         loop = Loop(
             forecaster,
@@ -96,6 +89,20 @@ def train(
             sections={"run": sections or described, "provenance": provenance()},
         )
         return loop.run(resume=resume)
+
+
+def forecaster_for(
+    model: nn.Module, data: Trajectories, options: TrainOptions, *, window: Window, alignment: Alignment = "same"
+) -> Forecaster:
+    """The model with units fitted on training data, ready to be trained."""
+    return Forecaster(
+        model,
+        normalisers=fit(data, options.normalisation),
+        increment=options.increment,
+        window=window,
+        alignment=alignment,
+        spacing=data.spacing,
+    )
 
 
 def hold_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
