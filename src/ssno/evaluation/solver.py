@@ -83,7 +83,7 @@ def problem_of(options: DataOptions) -> Problem:
         )
     recipe = read_manifest(folder)["recipe"]
     name = recipe.get("dataset")
-    if name not in DATASETS:
+    if name not in DATASETS or "options" not in recipe:
         raise ValueError(
             f"{folder} was converted, not generated, so there is no solver for it. Evaluate without `solver`."
         )
