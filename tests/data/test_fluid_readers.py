@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ssno.data import matlab
+from ssno.data import whole_arrays
 from ssno.data.defaults import defaults_of
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
@@ -127,7 +127,7 @@ def test_damaged_and_foreign_matlab_files_are_refused(tmp_path, monkeypatch) -> 
     with pytest.raises(DataError, match="Cannot read 'u' in|cannot be read as MATLAB"):
         read(open_file(tmp_path / "noise.mat")["all"])
     data = open_file(tmp_path / "text.mat")["all"]
-    monkeypatch.setattr(matlab, "MAX_BYTES", 100)
+    monkeypatch.setattr(whole_arrays, "MAX_BYTES", 100)
     with pytest.raises(DataError, match=r"can only be read whole .*Save it with -v7\.3"):
         read(data)
 

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data import arrays, probe
+from ssno.data import probe, whole_arrays
 from ssno.data.errors import DataError
 from ssno.data.examine.child import examine
 from ssno.data.examine.hdf5 import MAX_CHUNK
@@ -219,7 +219,7 @@ def test_zip_bombs_are_refused_before_memory_is_taken(tmp_path) -> None:
 def test_a_compressed_member_larger_than_the_limit_is_refused_unread(tmp_path, monkeypatch) -> None:
     np.savez_compressed(tmp_path / "a.npz", u=np.zeros((64, 64)))
     array = contents_of(tmp_path / "a.npz")["u"].array
-    monkeypatch.setattr(arrays, "MAX_UNZIPPED", 1000)
+    monkeypatch.setattr(whole_arrays, "MAX_BYTES", 1000)
     with pytest.raises(DataError, match="a compressed NPZ file can only be read whole"):
         array.read((slice(None), slice(None)))
 

@@ -84,8 +84,8 @@ def test_runaways_are_reported_with_trajectory_step_and_reason() -> None:
     largest = [float(np.abs(data.read([n]).state.numpy()).max()) for n in range(2)]
     assert max(largest) <= 1 < min(largest) * 1.1
     assert score(forecaster(data, 5.0), data, metrics=EVERY).runaways == (
-        Runaway(0, 1, "too large"),  # 5 times, then 25 times
-        Runaway(1, 1, "too large"),
+        Runaway(0, 1, "runaway"),  # 5 times, then 25 times
+        Runaway(1, 1, "runaway"),
     )
     broken = score(forecaster(data, 1e30), data, metrics=EVERY, batch_size=1)
     assert [r.step for r in broken.runaways] == [0, 0]

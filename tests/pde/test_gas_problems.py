@@ -83,6 +83,21 @@ def test_cells_are_strided_as_the_public_grid_is() -> None:
     np.testing.assert_array_equal(coarse.solve(parameters).state, fine.solve(parameters).state[..., ::2, ::2])
 
 
+@pytest.mark.parametrize("kind", [RichtmyerMeshkov, RayleighTaylor])
+def test_a_finer_solver_is_averaged_to_the_published_grid(kind: type[GasProblem]) -> None:
+    """Mass and momentum of a stored cell are the means of those of its four cells."""
+    fine = kind(**{**SMALL, "points": 32})
+    refined = kind(**{**SMALL, "cells": 16, "refine": 2})
+    assert refined.solver_axes == fine.solver_axes
+    assert refined.axes[0].offset == fine.lower + 1 / 32
+    parameters = drawn(fine, 1)
+    there, here = fine.solve(parameters).state, refined.solve(parameters).state
+    quads = there.reshape(1, 3, 4, 16, 2, 16, 2)
+    np.testing.assert_allclose(here[:, :, 0], quads[:, :, 0].mean(axis=(3, 5)), rtol=1e-14)
+    momentum = (quads[:, :, 0] * quads[:, :, 1]).mean(axis=(3, 5))
+    np.testing.assert_allclose(here[:, :, 0] * here[:, :, 1], momentum, rtol=1e-11, atol=1e-15)
+
+
 def test_modes_that_are_multiples_of_four_keep_quarter_turns() -> None:
     problem = RayleighTaylor(points=32, cells=32, frames=2, frame_interval=0.5)
     state = problem.solve(drawn(problem, 1)).state[0, -1]
@@ -125,6 +140,7 @@ def test_what_is_not_finite_is_reported_and_progress_reaches_the_total() -> None
         (RichtmyerMeshkov, {"cfl": 0.0}, "`cfl` must be a positive finite number, got 0.0"),
         (RichtmyerMeshkov, {"frame_interval": 0.0}, "`frame_interval` must be a positive finite number, got 0.0"),
         (RichtmyerMeshkov, {"frames": 1}, "`frames` must be at least 2, got 1"),
+        (RichtmyerMeshkov, {"refine": 0}, "`refine` must be at least 1, got 0"),
         (RichtmyerMeshkov, {"cells": 2, "points": 2}, "`cells` must be at least 4, got 2"),
         (RichtmyerMeshkov, {"points": 100}, "`cells` must be a positive multiple of `points`, got 128 and 100"),
         (RayleighTaylor, {"mode": -1}, "`mode` must be at least 0, got -1"),

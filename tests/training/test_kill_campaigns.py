@@ -18,6 +18,7 @@ from ssno.training.checkpoint import INDEX, Progress, load_checkpoint, save_chec
 from ssno.training.options import TrainOptions
 from ssno.training.resume_check import check_resume
 from ssno.training.run import Run
+from ssno.training.unrolling import Rollout
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -72,7 +73,12 @@ def test_kills_at_random_batches_end_bitwise_equal(tmp_path, teacher_forcing, wo
         data=DataOptions(name=str(tmp_path / "noise.npy"), axes="batch time x"),
         model=SSNOConfig.tiny(),
         train=TrainOptions(
-            epochs=4, batch_size=4, noise=0.01, ema=0.9, teacher_forcing=teacher_forcing, workers=workers
+            epochs=4,
+            batch_size=4,
+            noise=0.01,
+            ema=0.9,
+            rollout=Rollout(forcing=(float(teacher_forcing),)),
+            workers=workers,
         ),
     )
     checks = [check_resume(run, steps=12, seed=seed) for seed in range(5)]

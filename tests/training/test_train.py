@@ -24,6 +24,7 @@ from ssno.training.options import TrainOptions, recipe
 from ssno.training.record import Record, read_record
 from ssno.training.reporter import Live, Plain, Silent
 from ssno.training.train import train
+from ssno.training.unrolling import Rollout
 
 
 def tiny(**fields) -> SSNO:
@@ -47,7 +48,11 @@ def assert_same_run(first, second) -> None:
 
 VARIANTS = {
     "teacher forcing": {},
-    "unrolled": {"teacher_forcing": False},
+    "free running": {"rollout": Rollout(forcing=(0.0,))},
+    "scheduled forcing and length": {"rollout": Rollout(forcing=(1.0, 0.5, 0.0), frames=(1, 2, 4))},
+    "truncated": {"rollout": Rollout(forcing=(0.0,), cut=3)},
+    "recomputed": {"rollout": Rollout(forcing=(0.5,), recompute=True)},
+    "pushforward": {"rollout": Rollout(pushforward=(0, 1, 2), frames=(3,))},
     "average, cosine, no increment": {"ema": 0.9, "schedule": "cosine", "increment": False, "clip": 0.0},
     "workers": {"workers": 2},
 }
@@ -58,8 +63,8 @@ def test_a_stopped_and_resumed_run_is_bitwise_the_uninterrupted_one(tmp_path, wa
     settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8, "noise": 0.01, "reporter": Silent()}
     settings |= VARIANTS[variant]
     train(tiny(), waves, folder=tmp_path / "whole", **settings)
-    # In the middle, at the end of an epoch, after resuming twice; starting workers takes seconds, so there only once.
-    for stop in (2, 3, 7) if variant != "workers" else (2,):
+    # In the middle, at the end of an epoch, after resuming twice; starting workers and unrolling take seconds.
+    for stop in (2,) if variant == "workers" else (2, 5) if "rollout" in VARIANTS[variant] else (2, 3, 7):
         with pytest.raises(TrainingInterrupted, match=f"Stopped after step {stop} of 9; saved in .*--resume"):
             train(tiny(), waves, folder=tmp_path / "cut", stop_after=stop, resume=stop > 2, **settings)
     train(tiny(), waves, folder=tmp_path / "cut", resume=True, **settings)

@@ -1,8 +1,8 @@
 """One command with verbs. Each verb is a module beside this one, imported only when it is called.
 
 Exit codes: 0 done; 1 a check that failed (`data verify`, `doctor`, `train --check-resume`) or a generation that did;
-2 a mistake in the call or its files (one line on stderr); 3 a training that diverged; 75 a training interrupted and
-saved; 130 a generation interrupted, which the same command continues.
+2 a mistake in the call or its files (one line on stderr); 3 a training or a forecast that diverged; 75 a training
+interrupted and saved; 130 a generation interrupted, which the same command continues.
 """
 
 import importlib
@@ -35,6 +35,11 @@ VERBS = {
     "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),
     "train": Verb("train", "train", "Train a model; resume a run.", raw=True),
+    "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers."),
+    "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
+    "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file."),
+    "rollout": Verb("rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations."),
+    "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run."),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time."),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }

@@ -96,8 +96,8 @@ def train(arguments: list[str]) -> None:
             run = replace(run, model=model.config)
         check_fit(model, data)
         if command.dry_run:
-            settings = {"window": run.window, "alignment": run.alignment}
-            report_estimate(estimate(model, data, valid, run.train, **settings).to_json(), as_json=command.json)
+            cost = estimate(model, data, valid, run.train, window=run.window, alignment=run.alignment)
+            report_estimate(cost.to_json(), as_json=command.json)
             return
         train_model(
             model,
@@ -190,11 +190,20 @@ def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     table.add_column("what")
     table.add_column("how much", justify="right")
     table.add_row("parameters", f"{cost['parameters']:,}")
-    table.add_row("steps", f"{cost['steps']:,} of {cost['seconds_per_step'] * 1000:.0f} ms")
-    table.add_row("time", f"{cost['seconds'] / 60:.1f} minutes")
     table.add_row("memory", f"{cost['memory_bytes'] / 2**30:.2f} GiB")
-    table.add_row("disk", f"{cost['disk_bytes'] / 2**20:.1f} MiB")
+    if cost["seconds"] is None:
+        table.add_row("memory that is free", f"{cost['free_memory_bytes'] / 2**30:.2f} GiB")
+        table.add_row("steps", f"{cost['steps']:,}")
+    else:
+        table.add_row("steps", f"{cost['steps']:,} of {cost['seconds_per_step'] * 1000:.0f} ms")
+        table.add_row("time", f"{cost['seconds'] / 60:.1f} minutes")
+        table.add_row("disk", f"{cost['disk_bytes'] / 2**20:.1f} MiB")
     Console().print(table)
+    if cost["seconds"] is None:
+        print(
+            "The run does not fit, so no step was tried. Lower --train.batch-size; if the model is unrolled, "
+            "--train.rollout.recompute, --train.rollout.cut or fewer --train.rollout.frames need less."
+        )
 
 
 def report_check(run: Run[Any], *, as_json: bool) -> None:

@@ -4,15 +4,14 @@ Each class here is a small description (where the numbers are, their shape and t
 `read(selection)`, that returns the selected part as a NumPy array. A description holds no open file, so it
 travels to worker processes; files are opened by the process that reads and kept open there (`h5_file`).
 
-A description remembers the size and time stamp of its file and refuses to read a file that changed since.
+A description remembers the size and time stamp of its file and refuses to read a file that changed since. Formats
+without parts that could be read alone are in `ssno.data.whole_arrays`.
 """
 
+import abc
 import os
-import zipfile
-import zlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -26,7 +25,6 @@ from ssno.data.errors import DataError
 Rows = slice | Int[np.ndarray, " n"]  # arrays of rows only for arrays in memory
 Selection = tuple[Rows, ...]
 MAX_OPEN_FILES = 64
-MAX_UNZIPPED = 4 * 2**30
 
 
 @runtime_checkable
@@ -91,8 +89,8 @@ class MemoryArray:
 
 
 @dataclass(frozen=True)
-class H5Array:
-    """A dataset inside an HDF5 file. Strides in a selection are handed to the HDF5 read."""
+class FileArray(abc.ABC):
+    """An array under a key in a file; how a part of it is read depends on the format."""
 
     stamp: Stamp
     key: str
@@ -105,6 +103,18 @@ class H5Array:
 
     def read(self, selection: Selection) -> np.ndarray:
         self.stamp.check()
+        return self.part(selection)
+
+    @abc.abstractmethod
+    def part(self, selection: Selection) -> np.ndarray:
+        """The selected part of a file that has not changed."""
+
+
+@dataclass(frozen=True)
+class H5Array(FileArray):
+    """A dataset inside an HDF5 file. Strides in a selection are handed to the HDF5 read."""
+
+    def part(self, selection: Selection) -> np.ndarray:
         try:
             dataset = h5_file(self.stamp)[self.key]
             if dataset.shape != self.shape or dataset.dtype.str != self.dtype:
@@ -136,64 +146,18 @@ class LayerArray:
 
 
 @dataclass(frozen=True)
-class MappedArray:
+class MappedArray(FileArray):
     """Plain numbers at a known place in a file: NPY, members of an uncompressed NPZ, NetCDF-3 variables."""
 
-    stamp: Stamp
-    key: str
-    shape: tuple[int, ...]
-    dtype: str
     offset: int
     strides: tuple[int, ...] = field(default=())
 
-    @property
-    def label(self) -> str:
-        return f"{self.key!r} in {self.stamp.shown}"
-
-    def read(self, selection: Selection) -> np.ndarray:
-        self.stamp.check()
+    def part(self, selection: Selection) -> np.ndarray:
         itemsize = np.dtype(self.dtype).itemsize
         strides = self.strides or tuple(itemsize * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
         raw = np.memmap(self.stamp.path, mode="r", dtype=np.uint8, offset=self.offset)
         whole = np.ndarray(self.shape, self.dtype, buffer=raw, strides=strides)
         return np.array(whole[selection])
-
-
-@dataclass(frozen=True)
-class ZippedArray:
-    """A compressed member of an NPZ file. It has no parts that could be read alone, so it is kept once read."""
-
-    stamp: Stamp
-    key: str
-    shape: tuple[int, ...]
-    dtype: str
-    member: str
-
-    @property
-    def label(self) -> str:
-        return f"{self.key!r} in {self.stamp.shown}"
-
-    def read(self, selection: Selection) -> np.ndarray:
-        self.stamp.check()
-        size = prod(self.shape) * np.dtype(self.dtype).itemsize
-        if size > MAX_UNZIPPED:
-            raise DataError(
-                f"{self.label} takes {size / 2**30:.3g} GiB, and a compressed NPZ file can only be read whole (limit "
-                f"{MAX_UNZIPPED / 2**30:g} GiB). Store it uncompressed (numpy.savez) or as HDF5."
-            )
-        return _unzipped(self)[selection]
-
-
-@lru_cache(maxsize=2)
-def _unzipped(array: ZippedArray) -> np.ndarray:
-    try:
-        with zipfile.ZipFile(array.stamp.path) as archive, archive.open(array.member) as file:
-            values = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, KeyError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"Cannot read {array.label}: {error}") from error
-    if values.shape != array.shape or values.dtype.str != array.dtype:
-        raise DataError(f"{array.label} is {values.dtype} {values.shape}, expected {array.dtype} {array.shape}.")
-    return values
 
 
 _open: OrderedDict[Stamp, h5py.File] = OrderedDict()

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Num
 
-from ssno.data.arrays import H5Array, LazyArray, MappedArray, Stamp, ZippedArray
+from ssno.data.arrays import H5Array, LazyArray, MappedArray, Stamp
 from ssno.data.errors import DataError
-from ssno.data.matlab import MatlabArray
+from ssno.data.whole_arrays import MatlabArray, ZippedArray
 
 TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
 COMPUTING = 2  # seconds of computing, and one more per 16 MiB read through

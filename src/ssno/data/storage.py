@@ -89,7 +89,7 @@ class ShardEncoder:
         self.context_frames: int | None = None
         name = secrets.token_hex(8)  # HDF5 knows open files by name, even those in memory; it is stored nowhere
         self.file = h5py.File(name, "w", driver="core", backing_store=False, libver=("v110", "v110"))
-        self._describe()
+        describe_shard(self.file, layout, count=count)
 
     def append(
         self,
@@ -126,30 +126,6 @@ class ShardEncoder:
         image = self.file.id.get_file_image()
         self.file.close()
         return image
-
-    def _describe(self) -> None:
-        layout, root = self.layout, self.file.attrs
-        root["dataset_name"] = layout.name
-        root["grid_type"] = "cartesian"
-        root["n_spatial_dims"] = len(layout.axes)
-        root["n_trajectories"] = self.count
-        _write_names(self.file, "simulation_parameters", list(layout.parameters))
-        _write_names(self.file, "context_fields", layout.context_fields)
-        for name, value in {**layout.parameters, **layout.attributes}.items():
-            root[name] = value
-        dimensions = self.file.create_group("dimensions")
-        _write_names(dimensions, "spatial_dims", [axis.name for axis in layout.axes])
-        time = dimensions.create_dataset("time", data=layout.times, chunks=True, **CHECKED)
-        time.attrs["sample_varying"] = False
-        boundaries = self.file.create_group("boundary_conditions")
-        for axis in layout.axes:
-            points = dimensions.create_dataset(axis.name, data=axis.coordinates(), chunks=True, **CHECKED)
-            points.attrs.update({"sample_varying": False, "time_varying": False})
-            points.attrs.update({"length": axis.length, "offset": axis.offset, "periodic": axis.periodic})
-            _write_boundary(boundaries.create_group(f"{axis.name}_boundary"), axis)
-        for order in range(3):
-            names = (*layout.fields, *layout.context_fields) if order == 0 else ()
-            _write_names(self.file.create_group(f"t{order}_fields"), "field_names", names)
 
     def _check_context(self, context: np.ndarray | None) -> None:
         layout = self.layout
@@ -203,6 +179,32 @@ class ShardEncoder:
             listed["field_names" if values.ndim == 1 else "vector_names"].append(name)
         for attribute, names in listed.items():
             _write_names(scalars, attribute, names)
+
+
+def describe_shard(file: h5py.File, layout: Layout, *, count: int) -> None:
+    """Everything about a shard of `count` trajectories but its numbers: names, times, axes, boundaries."""
+    root = file.attrs
+    root["dataset_name"] = layout.name
+    root["grid_type"] = "cartesian"
+    root["n_spatial_dims"] = len(layout.axes)
+    root["n_trajectories"] = count
+    _write_names(file, "simulation_parameters", list(layout.parameters))
+    _write_names(file, "context_fields", layout.context_fields)
+    for name, value in {**layout.parameters, **layout.attributes}.items():
+        root[name] = value
+    dimensions = file.create_group("dimensions")
+    _write_names(dimensions, "spatial_dims", [axis.name for axis in layout.axes])
+    time = dimensions.create_dataset("time", data=layout.times, chunks=True, **CHECKED)
+    time.attrs["sample_varying"] = False
+    boundaries = file.create_group("boundary_conditions")
+    for axis in layout.axes:
+        points = dimensions.create_dataset(axis.name, data=axis.coordinates(), chunks=True, **CHECKED)
+        points.attrs.update({"sample_varying": False, "time_varying": False})
+        points.attrs.update({"length": axis.length, "offset": axis.offset, "periodic": axis.periodic})
+        _write_boundary(boundaries.create_group(f"{axis.name}_boundary"), axis)
+    for order in range(3):
+        names = (*layout.fields, *layout.context_fields) if order == 0 else ()
+        _write_names(file.create_group(f"t{order}_fields"), "field_names", names)
 
 
 def _write_names(node: h5py.Group, attribute: str, names: Sequence[str]) -> None:

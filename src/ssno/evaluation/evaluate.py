@@ -7,17 +7,36 @@ It lives on disk as `evaluation.json` in the folder of the run (`file_name` for 
 at all, with the run's config, commit, versions and hardware. Metrics are explained in docs/evaluation.md.
 """
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ssno.data.options import DataOptions
+from ssno.data.provenance import provenance
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
+from ssno.evaluation.calibration import Calibration
+from ssno.evaluation.comparison import Row, trivial_forecasters
+from ssno.evaluation.run_folder import RunFolder, open_run
+from ssno.evaluation.solver import solver_baselines
+from ssno.evaluation.timing import time_interleaved
 from ssno.files.whole import write_whole
-from ssno.forecasting.scores import Runaway, Scores
+from ssno.forecasting.ensemble import Ensemble
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.rollout import rollout
+from ssno.forecasting.saved import run_folder_of
+from ssno.forecasting.scores import EVERY, Runaway, Scores, batches, score
+from ssno.models.count import count_parameters
 
 FORMAT, VERSION = "ssno-evaluation", 1
+TIMED = 8  # trajectories forecast together when a forecast is timed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +73,8 @@ class Evaluation:
     """Of forecasts that need no learning: persistence, linear, the solver."""
     seconds: float | None = None
     """Of one forecast of one trajectory, measured; None if it was not."""
+    calibration: Calibration | None = None
+    """Of an ensemble: whether its spread is honest."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The run's config.json: model, units, data, training."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -72,6 +93,9 @@ class Evaluation:
         try:
             known["scores"] = _scores(known["scores"])
             known["baselines"] = {name: _scores(scores) for name, scores in known["baselines"].items()}
+            if known.get("calibration") is not None:
+                lists = known["calibration"].items()
+                known["calibration"] = Calibration(**{key: tuple(map(_number, list_)) for key, list_ in lists})
             for key in ("points", "times", "fields"):
                 known[key] = tuple(known[key])
             return Evaluation(**known)
@@ -79,10 +103,158 @@ class Evaluation:
             raise ValueError(f"The evaluation is damaged or was edited by hand ({error}). Make it again.") from None
 
 
-def file_name(split: str = "test", points: tuple[int, ...] | None = None) -> str:
-    """evaluation.json for the test split on the run's own grid; `evaluation-valid-128x128.json` for another."""
-    grid = "" if points is None else "-" + "x".join(map(str, points))
-    return f"evaluation{'' if split == 'test' and not grid else f'-{split}'}{grid}.json"
+def evaluate(
+    folder: str | Path,
+    *,
+    data: Trajectories | DataOptions | None = None,
+    split: str = "test",
+    points: int | None = None,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+    solver: bool = False,
+    batch_size: int = 32,
+    write: bool = True,
+) -> Evaluation:
+    """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
+
+    Args:
+        folder: of a run, or of one of its checkpoints.
+        data: trajectories to evaluate on, or their description; by default those that the run describes.
+        split: which part of the run's data.
+        points: read the data on a grid with this many points along the first axis; by default the training grid.
+        time_index: frames to use, START:STOP:STEP; by default those of training.
+        trajectories: only the first so many.
+        solver: also score the solver on the model's grid, and the best one that is as fast as the model.
+        batch_size: trajectories at once; changes memory, not results.
+        write: store `file_name(...)` in the folder.
+    """
+    run = open_run(folder)
+    chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    described = replace(run, data=data) if isinstance(data, DataOptions) else run
+    evaluation = evaluate_forecaster(
+        described, run.forecaster, chosen, split=split, solver=solver, batch_size=batch_size
+    )
+    if write:
+        name = file_name(run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories)
+        store(evaluation, run_folder_of(run.folder) / name)
+    return evaluation
+
+
+def choose(
+    run: RunFolder,
+    data: Trajectories | DataOptions | None,
+    split: str,
+    *,
+    points: int | None,
+    time_index: str | None,
+    trajectories: int | None,
+) -> Trajectories:
+    """The trajectories that the arguments of `evaluate` mean."""
+    if not isinstance(data, Trajectories):
+        described = run if data is None else replace(run, data=data)
+        return described.load(split, points=points, time_index=time_index, trajectories=trajectories)
+    if (points, time_index, trajectories) != (None, None, None):
+        raise ValueError("`points`, `time_index` and `trajectories` do not change given `data`; use its `select`.")
+    return data
+
+
+def evaluate_forecaster(
+    run: RunFolder,
+    forecaster: Forecaster | Ensemble,
+    data: Trajectories,
+    *,
+    split: str = "test",
+    name: str | None = None,
+    solver: bool = False,
+    batch_size: int = 32,
+) -> Evaluation:
+    """Score a forecaster of a run, and what it must beat, on these trajectories; writes nothing."""
+    window = forecaster.window
+    plan = window.plan(len(data.times))
+    seconds = forecast_seconds(forecaster, data)
+    baselines = {
+        name: score(trivial, data, batch_size=batch_size, metrics=EVERY)
+        for name, trivial in trivial_forecasters(data, window).items()
+    }
+    if solver:
+        if run.data is None:
+            raise ValueError(f"{run.folder} was started from Python: there is no description to solve its data again.")
+        baselines |= solver_baselines(run.data, data, window, seconds=seconds, batch_size=batch_size)
+    return Evaluation(
+        name=name or run.name,
+        model=run.model,
+        parameters=count_parameters(forecaster.model),
+        seed=run.seed,
+        dataset=data.name,
+        split=split,
+        points=tuple(axis.points for axis in data.axes),
+        trajectories=len(data),
+        given_until=float(data.times[plan.start]),
+        times=tuple(float(data.times[frame]) for frame in plan.scored),
+        fields=data.fields,
+        fingerprint=fingerprint(data, window, batch_size=batch_size),
+        scores=score(forecaster, data, batch_size=batch_size, metrics=EVERY),
+        baselines=baselines,
+        seconds=seconds,
+        config=run.config,
+        provenance=provenance(),
+    )
+
+
+def rows_of(evaluation: Evaluation) -> list[Row]:
+    """The run and what it must beat, as rows of a comparison."""
+    timed = {} if evaluation.seconds is None else {"seconds": evaluation.seconds}
+    scores = replace(evaluation.scores, means={**evaluation.scores.means, **timed})
+    own = Row(evaluation.name, evaluation.parameters, scores)
+    return [own, *(Row(name, 0, scores) for name, scores in evaluation.baselines.items())]
+
+
+def fingerprint(data: Trajectories, window: Window, *, batch_size: int = 32) -> str:
+    """sha256 of the true frames that are scored, with their fields and times."""
+    scored = window.plan(len(data.times)).scored
+    digest = hashlib.sha256(repr((data.fields, data.times[list(scored)].tolist())).encode())
+    for _, frames in batches(data, batch_size):
+        digest.update(np.ascontiguousarray(frames.state[:, scored.start : scored.stop].numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def forecast_seconds(forecaster: Forecaster | Ensemble, data: Trajectories, *, together: int = TIMED) -> float:
+    """Seconds of a forecast of one trajectory, when a few are forecast together: the median of three."""
+    frames = data.read(range(min(together, len(data))))
+    plan = forecaster.window.plan(len(data.times))
+    given = frames.state[:, plan.given.start : plan.given.stop]
+    context = frames.context[:, plan.given.start :] if data.context_fields else None
+
+    def forecast() -> object:
+        return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
+
+    return time_interleaved({"model": forecast}, budget=0, warm_up=1)["model"].median / len(given)
+
+
+def file_name(
+    run: RunFolder,
+    data: Trajectories,
+    split: str = "test",
+    *,
+    foreign: bool = False,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+    ensemble: int = 0,
+) -> str:
+    """evaluation.json for the run's best weights on its whole test split; others say what is different about them.
+
+    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name.
+    """
+    different = [
+        f"ensemble{ensemble}" if ensemble else "",
+        run.folder.name if run_folder_of(run.folder) != run.folder else "",
+        re.sub(r"[^A-Za-z0-9.]+", "_", data.name) if foreign and run.data is not None else "",
+        split if split != "test" else "",
+        "x".join(str(axis.points) for axis in data.axes) if run.forecaster.spacing not in (None, data.spacing) else "",
+        "" if time_index is None else "frames" + time_index.replace(":", "_"),
+        "" if trajectories is None else f"first{trajectories}",
+    ]
+    return "-".join(filter(None, ["evaluation", *different])) + ".json"
 
 
 def store(evaluation: Evaluation, path: Path) -> Path:
@@ -109,15 +281,16 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _scores(values: Mapping[str, Any]) -> Scores:
-    def number(value: float | None) -> float:
-        return math.inf if value is None else float(value)
+def _number(value: float | None) -> float:
+    return math.inf if value is None else float(value)
 
+
+def _scores(values: Mapping[str, Any]) -> Scores:
     lower, upper = values["step_quartiles"]
     return Scores(
-        means={name: number(value) for name, value in values["means"].items()},
-        step_errors=tuple(map(number, values["step_errors"])),
-        trajectory_errors=tuple(map(number, values["trajectory_errors"])),
-        step_quartiles=(tuple(map(number, lower)), tuple(map(number, upper))),
+        means={name: _number(value) for name, value in values["means"].items()},
+        step_errors=tuple(map(_number, values["step_errors"])),
+        trajectory_errors=tuple(map(_number, values["trajectory_errors"])),
+        step_quartiles=(tuple(map(_number, lower)), tuple(map(_number, upper))),
         runaways=tuple(Runaway(**runaway) for runaway in values["runaways"]),
     )

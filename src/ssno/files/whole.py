@@ -3,6 +3,8 @@
 import errno
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 DISK_LIMITS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -29,6 +31,27 @@ def write_whole(path: Path, data: bytes) -> None:
                 f"No room to write {len(data)} bytes to {path} ({error.strerror}). Files already there are "
                 "whole: free some space and run the same command again; it continues."
             ) from error
+        raise
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Lend a `.partial` name to write to, bit by bit; when the block ends without an error it becomes `path`.
+
+    For files too large to be built in memory, or written by others.
+    """
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        yield partial
+        handle = os.open(partial, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(partial, path)
+        _sync_folder(path.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
         raise
 
 

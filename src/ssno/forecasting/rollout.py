@@ -6,21 +6,25 @@ frame after the other.
 Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
+
+Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *grid"]] | None
 
 
 def rollout(
-    forecaster: Forecaster,
+    forecaster: Forecaster | Ensemble,
     first_frames: Float[Tensor, "b t c *grid"],
     steps: int,
     *,
-    context: Float[Tensor, "b s k *grid"] | None = None,
+    context: Context = None,
     spacing: Sequence[float] | None = None,
 ) -> Float[Tensor, "b steps c *grid"]:
     """Forecast `steps` frames after the given ones.
@@ -39,37 +43,36 @@ def rollout(
 
 
 def stream(
-    forecaster: Forecaster,
+    forecaster: Forecaster | Ensemble,
     first_frames: Float[Tensor, "b t c *grid"],
     *,
-    context: Float[Tensor, "b s k *grid"] | None = None,
+    context: Context = None,
     spacing: Sequence[float] | None = None,
 ) -> Iterator[Float[Tensor, "b c *grid"]]:
-    """Predicted frames one by one, for as long as they are asked for (and context lasts)."""
+    """Predicted frames one by one, for as long as they are asked for (and context lasts).
+
+    `context` may be a function of a frame's number, counted from the first given one: then known fields are fetched
+    when their time has come, and memory does not grow with the horizon.
+    """
     check_given(forecaster, first_frames, context)
-    given = first_frames.shape[1]
-    if context is None:
-        context = first_frames.new_zeros(*first_frames.shape[:2], 0, *first_frames.shape[3:])
+    given, known = first_frames.shape[1], known_fields(first_frames, context)
     ahead = 1 if forecaster.alignment == "target" else 0
     units = forecaster.units(first_frames)
     was_training = forecaster.training
     forecaster.eval()
     try:
         with torch.inference_mode():
-            frames, known = units.encode(first_frames), forecaster.encode_context(context)
-            shifted = known[:, ahead:]
-            state = forecaster.start(frames, shifted[:, :given], spacing=spacing)
+            frames = units.encode(first_frames)
+            earlier = forecaster.encode_context(known(ahead, ahead + given - 1))
+            # The slot of the newest frame belongs to the first step; here it only has to have the right shape.
+            placeholder = earlier[:, -1:] if given > 1 else forecaster.encode_context(known(0, 1))
+            state: Any = forecaster.start(frames, torch.cat([earlier, placeholder], dim=1), spacing=spacing)
             frame = frames[:, -1]
-        slot = given - 1
+        slot = given - 1 + ahead
         while True:
-            if context.shape[2] and slot >= shifted.shape[1]:
-                raise ValueError(
-                    f"`context` covers {context.shape[1]} frames, which lasts for {slot + 1 - given} steps. "
-                    "Give the known fields at the times of all frames to be predicted."
-                )
             with torch.inference_mode():
-                known_now = shifted[:, slot] if context.shape[2] else frame[:, :0]
-                frame, state = forecaster.step(frame, known_now, state)
+                now = forecaster.encode_context(known(slot, slot + 1))[:, 0]
+                frame, state = forecaster.step(frame, now, state)
                 decoded = units.decode(frame[:, None])[:, 0]
             yield decoded
             slot += 1
@@ -77,7 +80,29 @@ def stream(
         forecaster.train(was_training)
 
 
-def check_given(forecaster: Forecaster, first_frames: Tensor, context: Tensor | None) -> None:
+def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -> Callable[[int, int], Tensor]:
+    """A function (first, stop) -> (b, stop - first, k, *grid) that gives the known fields of some frames."""
+    if context is None:
+        return lambda first, stop: first_frames.new_zeros(
+            first_frames.shape[0], stop - first, 0, *first_frames.shape[3:]
+        )
+    if not isinstance(context, Tensor):
+        return lambda first, stop: torch.stack(
+            [context(number) for number in range(first, stop)] or [context(0)[:, :0]], dim=1
+        )
+
+    def of_tensor(first: int, stop: int) -> Tensor:
+        if stop > context.shape[1]:
+            raise ValueError(
+                f"`context` covers {context.shape[1]} frames, but that of frame {stop} is needed. "
+                "Give the known fields at the times of all frames to be predicted."
+            )
+        return context[:, first:stop]
+
+    return of_tensor
+
+
+def check_given(forecaster: Forecaster | Ensemble, first_frames: Tensor, context: Context) -> None:
     """Refuse frames that do not fit the forecaster, before anything is computed."""
     fields, known = forecaster.normalisers.state.fields, forecaster.normalisers.context.fields
     if first_frames.ndim < 4 or first_frames.shape[2] != len(fields):
@@ -90,8 +115,9 @@ def check_given(forecaster: Forecaster, first_frames: Tensor, context: Tensor | 
             f"`first_frames` has {first_frames.shape[1]} frames, but this model needs at least "
             f"{max(1, forecaster.frames_as_channels)}."
         )
-    if (context.shape[2] if context is not None else 0) != len(known):
+    channels = context.shape[2] if isinstance(context, Tensor) else 0 if context is None else len(known)
+    if channels != len(known):
         raise ValueError(
             f"`context` must be (batch, time, channel, *grid) with the fields {known}, "
-            f"got {'nothing' if context is None else f'shape {tuple(context.shape)}'}."
+            f"got {f'shape {tuple(context.shape)}' if isinstance(context, Tensor) else 'nothing'}."
         )

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
+from ssno.files.checkpoint import INDEX, read_checkpoint
 from ssno.files.whole import write_whole
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig, description_from_json
@@ -54,9 +55,16 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     write_whole(folder / "model.safetensors", content)
 
 
+def run_folder_of(folder: Path) -> Path:
+    """The folder with config.json: `folder` itself, or the run around a checkpoint folder such as `best` or `last`."""
+    return folder.parent if (folder / INDEX).is_file() and not (folder / "config.json").is_file() else folder
+
+
 def load_forecaster(folder: str | Path) -> Forecaster:
-    """Read a forecaster that a training run left behind."""
-    document = read_document(folder)
+    """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints."""
+    folder = Path(folder)
+    home = run_folder_of(folder)
+    document = read_document(home)
     units = document.get("forecaster")
     if not isinstance(units, dict):
         raise ValueError(
@@ -65,7 +73,10 @@ def load_forecaster(folder: str | Path) -> Forecaster:
         )
     values = document["config"]
     model = model_config(str(values.get("model"))).from_json(values).build()
-    load_weights(model, Path(folder) / "model.safetensors")
+    if home == folder:
+        load_weights(model, folder / "model.safetensors")
+    else:
+        fill_from_checkpoint(model, folder)
     spacing = units.get("spacing")
     try:
         forecaster = Forecaster(
@@ -79,3 +90,14 @@ def load_forecaster(folder: str | Path) -> Forecaster:
     except KeyError as error:
         raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
     return forecaster.eval()
+
+
+def fill_from_checkpoint(model: nn.Module, folder: Path) -> None:
+    """Put the weights of a checkpoint into `model`: the averaged ones if the run averages them, as in training."""
+    tensors, _ = read_checkpoint(folder)
+    averaged = {name.removeprefix("average/"): value for name, value in tensors.items() if name.startswith("average/")}
+    own = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
+    try:
+        model.load_state_dict(own | averaged)
+    except RuntimeError as error:
+        raise ValueError(f"The checkpoint in {folder} does not fit the model of its run: {error}") from None

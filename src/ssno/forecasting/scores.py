@@ -122,12 +122,17 @@ def score_forecasts(
     steps = whole.pop("rel_l2_step")
     lower, upper = (steps.quantile(q, dim=0, interpolation="lower") for q in (0.25, 0.75))  # no inf - inf between two
     return Scores(
-        means={name: values.mean().item() for name, values in whole.items()},
+        means={name: whole[name].mean().item() for name in sorted(whole, key=_place)},
         step_errors=tuple(steps.mean(dim=0).tolist()),
         trajectory_errors=tuple(whole["rel_l2"].tolist()),
         step_quartiles=(tuple(lower.tolist()), tuple(upper.tolist())),
         runaways=tuple(runaways),
     )
+
+
+def _place(name: str) -> int:
+    """Where a metric stands in tables; `rel_l2/u` stands with `rel_l2`."""
+    return EVERY.index(name.split("/")[0])
 
 
 def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:
@@ -146,7 +151,7 @@ def find_runaways(forecast: Tensor, frames: Frames, plan: Plan, *, first: int) -
     """Forecasts with a frame that is not finite or 10 times above anything in the whole true trajectory."""
     steps = runaway_step(forecast, largest(frames.state[:, plan.given.start :])).tolist()
     return [
-        Runaway(first + index, step, "too large" if forecast[index, step].isfinite().all() else "not finite")
+        Runaway(first + index, step, "runaway" if forecast[index, step].isfinite().all() else "not finite")
         for index, step in enumerate(steps)
         if step != NEVER
     ]

@@ -19,12 +19,13 @@ neighbours in the batch in any bit. Axes: b trajectory, 5 variables, x, y cells;
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.finite_volume import differences, half_slopes, wrap
+from ssno.pde.finite_volume import differences, face_states, wrap
 from ssno.pde.gas import Conserved, sound_speed, to_primitive
 from ssno.pde.hllc import hllc_flux
 from ssno.pde.problem import Axis
@@ -32,17 +33,26 @@ from ssno.pde.problem import Axis
 PRESSURE = 3
 
 
+@runtime_checkable
+class Beyond(Protocol):
+    """What lies beyond the edges: adds `width` cells at both ends of a dimension."""
+
+    def __call__(self, field: Tensor, dim: int, *, width: int) -> Tensor: ...
+
+
 @dataclass(frozen=True)
 class Euler:
     """The scheme: `rate` of change of conserved cell averages and the stable `time_step`, per trajectory.
 
-    With gravity a state has a sixth channel, the potential at the cell's centre, which never changes.
+    With gravity a state has a sixth channel, the potential at the cell's centre, which never changes. The grid is
+    periodic unless `beyond` says otherwise (`ssno.pde.quarter_turns`).
     """
 
     axes: tuple[Axis, Axis]
     gamma: float = 1.4
     cfl: float = 0.4
     gravity: bool = False
+    beyond: Beyond = wrap
 
     def rate(self, state: Float[Tensor, "b c x y"]) -> Float[Tensor, "b c x y"]:
         """d/dt of every cell average."""
@@ -50,11 +60,11 @@ class Euler:
         total = torch.zeros_like(state)
         gas = total[:, :5]
         for normal, (dim, axis) in enumerate(zip((-2, -1), self.axes, strict=True), start=1):
-            padded = wrap(primitive, dim, width=2)
+            padded = self.beyond(primitive, dim, width=2)
             steps = differences(padded, dim)
             rise = weight = None
             if self.gravity:
-                rise = differences(wrap(state[:, 5:], dim, width=2), dim)
+                rise = differences(self.beyond(state[:, 5:], dim, width=2), dim)
                 weight = _means(padded[:, :1], dim).mul_(rise)
                 steps[:, PRESSURE : PRESSURE + 1].add_(weight)
             left, right = _face_states(padded, steps, weight, dim)
@@ -107,12 +117,9 @@ def _means(field: Float[Tensor, "b c *any"], dim: int) -> Tensor:
 
 def _face_states(padded: Conserved, steps: Tensor, weight: Tensor | None, dim: int) -> tuple[Tensor, Tensor]:
     """Primitive states on both sides of every face; hydrostatic pressure is carried over, the rest is limited."""
-    faces = padded.shape[dim] - 3
-    half = half_slopes(steps.narrow(dim, 0, faces + 1), steps.narrow(dim, 1, faces + 1))
-    left = padded.narrow(dim, 1, faces) + half.narrow(dim, 0, faces)
-    right = padded.narrow(dim, 2, faces) - half.narrow(dim, 1, faces)
+    left, right = face_states(padded, steps, dim)
     if weight is not None:
-        carried = weight.narrow(dim, 1, faces) * 0.5
+        carried = weight.narrow(dim, 1, left.shape[dim]) * 0.5
         left[:, PRESSURE : PRESSURE + 1].sub_(carried)
         right[:, PRESSURE : PRESSURE + 1].add_(carried)
     return left, right

@@ -1,8 +1,11 @@
 """What the two compressible datasets share: grid, frames, solver and channels.
 
 A concrete problem says what the gas is at t = 0 as a function of (x, y); cells start from averages over 4 x 4 points.
-The scheme is `ssno.pde.euler`, every trajectory on its own clock (`ssno.pde.marching`). Predicted channels are
-primitive; the dye, and the potential if there is gravity, are known fields.
+The published grid has `cells` per side. The solver's may be `refine` times finer: its cells are averaged, not skipped,
+because cell averages are what the scheme computes. Points of the published grid are then skipped to store `points`.
+If quarter turns leave the flow unchanged, one quarter is solved (`ssno.pde.quarter_turns`). The scheme is
+`ssno.pde.euler`, every trajectory on its own clock (`ssno.pde.marching`). Predicted channels are primitive; the dye,
+and the potential if there is gravity, are known fields.
 
 Axes: n trajectory, t frame, c channel, x, y cells.
 """
@@ -19,6 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.pde.euler import Euler, cell_averages, heun
+from ssno.pde.finite_volume import wrap
 from ssno.pde.gas import to_primitive
 from ssno.pde.marching import march
 from ssno.pde.problem import (
@@ -32,6 +36,7 @@ from ssno.pde.problem import (
     check_multiple,
     check_positive,
 )
+from ssno.pde.quarter_turns import turned_wrap, unfold
 from ssno.pde.rollout import one_thread
 
 CACHED_CELLS = 128 * 128
@@ -40,10 +45,11 @@ CACHED_CELLS = 128 * 128
 
 @dataclass(frozen=True)
 class GasProblem(Problem):
-    """A gas on a periodic unit square with `cells` per side, of which every (cells / points)-th is stored."""
+    """A gas on a periodic unit square; see the top of this module for `points`, `cells` and `refine`."""
 
     points: int = 64
     cells: int = 128
+    refine: int = 1
     frames: int = 11
     frame_interval: float = 0.2
     cfl: float = 0.4
@@ -57,12 +63,28 @@ class GasProblem(Problem):
     def __post_init__(self) -> None:
         check_positive(frame_interval=self.frame_interval, cfl=self.cfl)
         check_at_least(2, frames=self.frames)
+        check_at_least(1, refine=self.refine)
         check_at_least(4, cells=self.cells)
         check_multiple("cells", self.cells, self.points)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        return self._square(self.points)
+        offset = self.lower + 0.5 / self.cells
+        return Axis("x", 1.0, self.points, offset), Axis("y", 1.0, self.points, offset)
+
+    @property
+    def solver_axes(self) -> tuple[Axis, Axis]:
+        """The cells that are solved for: all of the square, or its quarter with x, y > 0."""
+        cells, length, lower = self.cells * self.refine, 1.0, self.lower
+        if self.turns:
+            cells, length, lower = cells // 2, 0.5, 0.0
+        offset = lower + 0.5 * length / cells
+        return Axis("x", length, cells, offset), Axis("y", length, cells, offset)
+
+    @property
+    def turns(self) -> bool:
+        """Whether quarter turns about the centre leave every trajectory unchanged, so that a quarter is enough."""
+        return False
 
     @property
     def times(self) -> Float[np.ndarray, " t"]:
@@ -75,7 +97,8 @@ class GasProblem(Problem):
     @property
     def solver_options(self) -> dict[str, str | int | float | bool]:
         return {
-            "cells": self.cells,
+            "cells": self.cells * self.refine,
+            "quarter_turns": self.turns,
             "cfl": self.cfl,
             "limiter": "monotonised-central",
             "time": "ssprk2",
@@ -86,7 +109,7 @@ class GasProblem(Problem):
     @property
     def lanes(self) -> int:
         """Trajectories worked on together."""
-        return max(1, min(16, CACHED_CELLS // self.cells**2))
+        return max(1, min(16, CACHED_CELLS // self.solver_axes[0].points ** 2))
 
     @property
     def preferred_batch(self) -> int:
@@ -98,17 +121,18 @@ class GasProblem(Problem):
 
     def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
         check_batch(parameters)
-        square = self._square(self.cells)
         with one_thread():
+            square, beyond = self.solver_axes, turned_wrap if self.turns else wrap
             initial = torch.stack([cell_averages(partial(self.gas_at, one), square) for one in parameters])
-            scheme = Euler(square, gamma=self.gamma, cfl=self.cfl, gravity=self.gravity)
-            cells = march(scheme, initial.numpy(), self.times, lanes=self.lanes, advance=heun, progress=progress)
-            every = self.cells // self.points
-            stored = torch.from_numpy(cells[..., ::every, ::every])
-            primitive = to_primitive(stored[:, :, :5].flatten(0, 1), gamma=self.gamma).unflatten(0, stored.shape[:2])
-        known = torch.cat([primitive[:, :, 4:], stored[:, :, 5:]], dim=2)
-        return Solution(primitive[:, :, :4].numpy(), known.numpy())
+            scheme = Euler(square, gamma=self.gamma, cfl=self.cfl, gravity=self.gravity, beyond=beyond)
+            frames = march(scheme, initial.numpy(), self.times, lanes=self.lanes, advance=heun, progress=progress)
+            stored = torch.stack([self._stored(torch.from_numpy(one)) for one in frames])
+        return Solution(stored[:, :, :4].numpy(), stored[:, :, 4:].numpy())
 
-    def _square(self, points: int) -> tuple[Axis, Axis]:
-        offset = self.lower + 0.5 / self.cells
-        return Axis("x", 1.0, points, offset), Axis("y", 1.0, points, offset)
+    def _stored(self, frames: Float[Tensor, "t c sx sy"]) -> Float[Tensor, "t c x y"]:
+        """Primitive variables, and the potential if there is gravity, at the stored points."""
+        whole = unfold(frames) if self.turns else frames
+        cells = whole.unflatten(-1, (-1, self.refine)).unflatten(-3, (-1, self.refine)).mean(dim=(-3, -1))
+        every = self.cells // self.points
+        chosen = cells[..., ::every, ::every]
+        return torch.cat([to_primitive(chosen[:, :5], gamma=self.gamma), chosen[:, 5:]], dim=1)

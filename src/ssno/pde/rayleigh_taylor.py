@@ -50,6 +50,10 @@ class RayleighTaylor(GasProblem):
         if not 0 <= self.amplitude <= 1:
             raise ValueError(f"`amplitude` must be between 0 and 1, got {self.amplitude}.")
 
+    @property
+    def turns(self) -> bool:
+        return self.mode % 4 == 0 and self.cells * self.refine % 2 == 0
+
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Central density and pressure, Atwood number, and scale and phase of the interface's wave."""
         c, d, e, scale = rng.uniform(-1, 1, size=4)

@@ -35,7 +35,7 @@ def error_over_time(
         for name, values in errors.items():
             axes.plot(times, np.asarray(values), label=name, marker="o", markersize=3)
         if given_until is not None:
-            axes.axvspan(0, given_until, color="0.92", label="given", zorder=0)
+            axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
             axes.set_xlim(left=0)
         axes.set(title="error along the forecast", xlabel="time", ylabel="relative $\\ell_2$ error", yscale="log")
         axes.legend(loc="lower right")

@@ -32,10 +32,12 @@ def forecast_panels(
     given = len(truth) - len(forecast)
     shown = np.concatenate([truth[:given], forecast])
     scale = float(np.abs(truth).max())
+    difference = np.abs(shown - truth)
+    worst = float(difference[np.isfinite(difference)].max(initial=0.0))
     panels = [
         ("truth", truth, FIELD_MAP, scale),
         ("forecast", shown, FIELD_MAP, scale),
-        ("forecast - truth", shown - truth, DIFFERENCE_MAP, max(float(np.abs(shown - truth).max()), 1e-12 * scale)),
+        ("forecast - truth", shown - truth, DIFFERENCE_MAP, max(worst, 1e-12 * scale)),
     ]
     with look():
         figure = Figure(figsize=(10, 3.6))

@@ -1,7 +1,8 @@
-"""One look for all pictures: colours that survive print and colour blindness, no clutter."""
+"""One look for all pictures: colours that survive print and colour blindness, no clutter. Light, or dark on screens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from cycler import cycler
 from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
+DARK_COLOURS = ("#56B4E9", "#F28E5C", "#3FC79A", "#E3A1C7", "#F0C04A", "#8FD3FF", "#AAAAAA")
 FIELD_MAP, DIFFERENCE_MAP = "RdBu_r", "PuOr"
 
 LOOK: dict[Any, Any] = {
@@ -25,13 +27,46 @@ LOOK: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
 }
+INK = "#e6e8ec"
+DARK: dict[Any, Any] = {
+    "axes.edgecolor": "#8b93a1",
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.prop_cycle": cycler(color=DARK_COLOURS),
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": INK,
+    "xtick.color": "#aab1bd",
+    "ytick.color": "#aab1bd",
+}
+_after_dark: ContextVar[bool] = ContextVar("after_dark", default=False)
 
 
 @contextmanager
 def look() -> Iterator[None]:
     """Draw inside this context to get our look."""
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context({**LOOK, **(DARK if _after_dark.get() else {})}):
         yield
+
+
+@contextmanager
+def dark() -> Iterator[None]:
+    """Pictures made inside are for a dark page: light ink, brighter colours, no background."""
+    token = _after_dark.set(True)
+    try:
+        yield
+    finally:
+        _after_dark.reset(token)
+
+
+def palette() -> tuple[str, ...]:
+    """The colours of lines, in order."""
+    return DARK_COLOURS if _after_dark.get() else COLOURS
+
+
+def ink() -> str:
+    """The colour of text, and of the truth."""
+    return INK if _after_dark.get() else "#111111"
 
 
 def save(figure: Figure, path: str | Path) -> Path:

@@ -16,16 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from ssno.files.checkpoint import FORMAT, INDEX, VERSION, read_checkpoint
 from ssno.files.whole import write_whole
 from ssno.training.optimiser import WeightAverage
-
-FORMAT, VERSION = "ssno-checkpoint", 1
-INDEX = "checkpoint.json"
 
 
 @dataclass(frozen=True)
@@ -64,38 +61,12 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], progress: Progr
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], Progress]:
     """Read a checkpoint, its checksum verified."""
-    index = _read_index(folder / INDEX)
-    path = folder / Path(index["tensors"]["file"]).name
+    tensors, written = read_checkpoint(folder)
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"The checkpoint in {folder} lacks {path.name}. Take another one.") from None
-    if hashlib.sha256(content).hexdigest() != index["tensors"]["sha256"]:
-        raise ValueError(f"{path} does not match its checksum: it was damaged after it was written. Take another one.")
-    try:
-        tensors = safetensors.torch.load(content)
-        progress: dict[str, Any] = {key: float("inf") if v is None else v for key, v in index["progress"].items()}
+        progress: dict[str, Any] = {key: float("inf") if v is None else v for key, v in written.items()}
         return tensors, Progress(**progress)
-    except (safetensors.SafetensorError, TypeError, AttributeError) as error:
+    except (TypeError, AttributeError) as error:
         raise ValueError(f"The checkpoint in {folder} is not readable ({error}). Take another one.") from None
-
-
-def _read_index(path: Path) -> dict[str, Any]:
-    try:
-        index = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no checkpoint in {path.parent}.") from None
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON ({error}). Take another checkpoint.") from None
-    if not isinstance(index, dict) or index.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a checkpoint of ssno: expected format {FORMAT!r}.")
-    if index.get("version") != VERSION:
-        found = index.get("version")
-        raise ValueError(f"{path} has format version {found!r}; this ssno reads version {VERSION}. Upgrade ssno.")
-    tensors = index.get("tensors")
-    if not isinstance(tensors, dict) or not {"file", "sha256"} <= tensors.keys() or "progress" not in index:
-        raise ValueError(f"{path} is not complete. Take another checkpoint.")
-    return index
 
 
 def run_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, average: WeightAverage | None) -> dict[str, Tensor]:

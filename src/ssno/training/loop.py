@@ -1,28 +1,28 @@
 """The training loop. A run is a function of its description: kill it anywhere, resume, and it ends bitwise the same.
 
 That holds because nothing lives outside the checkpoint and the description: the learning rate is a function of the
-step, the order of trajectories of (seed, epoch), noise of (seed, epoch, step, sample), dropout of (seed, epoch, step).
+step, the order of trajectories of (seed, epoch), the way of unrolling of the epoch, noise, forced frames and pieces of
+trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, step).
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ssno.data.noise import noise_like
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Frames, Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.saved import save_description, save_weights
 from ssno.forecasting.scores import score
 from ssno.training.batches import Batch, BatchSource
 from ssno.training.checkpoint import Progress, load_checkpoint, restore, run_tensors, save_checkpoint
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
-from ssno.training.objective import Objective
+from ssno.training.lessons import prepare
+from ssno.training.objective import Carry, Objective
 from ssno.training.optimiser import WeightAverage, make_optimiser, set_rate
 from ssno.training.options import TrainOptions
 from ssno.training.processes import Place
@@ -66,7 +66,7 @@ class Loop:
         self.valid, self.options, self.place, self.reporter = valid, options, place, reporter
         self.folder, self.stop_after, self.tensorboard, self.sections = folder, stop_after, tensorboard, sections or {}
         self.model = forecaster.model
-        self.objective = Objective(forecaster, teacher_forcing=options.teacher_forcing)
+        self.objective = Objective(forecaster, compile=options.compile)
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None
         self.source = BatchSource(
@@ -107,7 +107,7 @@ class Loop:
         self.model.load_state_dict(self.best_weights)
         return self.forecaster.eval()
 
-    def _epoch(self, objective: Callable[..., Tensor], interruption: Interruption) -> None:
+    def _epoch(self, objective: nn.Module, interruption: Interruption) -> None:
         epoch = self.progress.epoch
         every = max(1, self.source.batches_per_epoch // STEPS_LOGGED_PER_EPOCH)
         self.forecaster.train()
@@ -132,18 +132,28 @@ class Loop:
                 self._save("last")
         self._finish_epoch(epoch)
 
-    def _step(self, objective: Callable[..., Tensor], batch: Batch, asked: bool) -> tuple[float, bool]:
+    def _step(self, objective: nn.Module, batch: Batch, asked: bool) -> tuple[float, bool]:
         """One optimiser step; the mean loss of the whole batch, and whether any process was asked to stop."""
         options, progress = self.options, self.progress
         torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.place.rank))
-        device = self.place.device
-        state, context = (part.to(device) for part in batch.frames)
-        losses = objective(state, context, self._noise(batch, state, context))
+        lesson = prepare(
+            self.forecaster,
+            Frames(*(part.to(self.place.device) for part in batch.frames)),
+            batch.samples,
+            stage=options.rollout.stage(progress.epoch, options.epochs),
+            key=(options.seed, progress.epoch, progress.step),
+            noise=options.noise,
+        )
         # DDP averages gradients over processes; weighing by the whole batch makes that the mean over trajectories.
         weight = self.place.world / batch.whole if batch.samples else 0.0
         self.optimiser.zero_grad()
-        (losses.sum() * weight).backward()
-        local = losses.detach().double().sum().item() if batch.samples else 0.0
+        carry: Carry | None = None
+        local = 0.0
+        for part in range(len(lesson.parts)):
+            with self.place.collecting(objective, last=part + 1 == len(lesson.parts)):
+                losses, carry = objective(lesson, part, carry)
+                (losses.sum() * weight).backward()
+            local += losses.detach().double().sum().item() if batch.samples else 0.0
         total, stop = self.place.total([local, float(asked)])
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, options.clip or float("inf")).item()
@@ -157,18 +167,6 @@ class Loop:
         if self.average is not None:
             self.average.update(self.model, progress.step + 1)
         return loss, stop > 0
-
-    def _noise(self, batch: Batch, state: Tensor, context: Tensor) -> Tensor | None:
-        if not self.options.noise or not batch.samples:
-            return None
-        return noise_like(
-            torch.cat([state, context], dim=2),
-            std=self.options.noise,
-            seed=self.options.seed,
-            epoch=self.progress.epoch,
-            step=self.progress.step,
-            samples=batch.samples,
-        )
 
     def _finish_epoch(self, epoch: int) -> None:
         """Evaluate, keep the best, decide whether to go on, save."""

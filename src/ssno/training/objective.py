@@ -1,58 +1,89 @@
 """The training loss: mean over slots of the relative l2 error of one step, in normalised units.
 
 With teacher forcing every slot of a trajectory is predicted from true frames at once; each frame's features are
-computed once. Without, the model is unrolled from the first window on its own predictions and the same loss counts.
+computed once. Otherwise the model is unrolled from the first window: step by step it takes the true frame or its own
+prediction. `ssno.training.unrolling` says which of the two, how far, and where gradients end.
 
-Axes: b trajectory, t frame, c state field, k context field, then the grid.
+The parts of a lesson are trained one after the other. There is one, or, when the gradient is cut, one per piece: each
+has its own backward pass, so that only one piece is ever in memory. Summed over parts,
+
+    loss[b] = 1/S sum_s |answer[b, s] - truth[b, s]| / |truth[b, s]|          s the slots that count, S of them
+
+Pushforward replaces inputs by predictions without gradient, all slots at once: after p rounds slot s sees frames that
+the model predicted min(p, s - first) steps ahead, and the gradient knows only the last step.
+
+Axes: b trajectory, t slot, c state field.
 """
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from typing import NamedTuple
 
-from ssno.data.windows import next_frames, slot_context
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
 from ssno.forecasting.forecaster import Forecaster
 from ssno.metrics.relative import frame_errors
+from ssno.models.operator import OperatorState
+from ssno.training.compilation import compiled
+from ssno.training.lessons import Lesson
+
+
+class Carry(NamedTuple):
+    """What one part of a lesson leaves to the next, without gradient."""
+
+    frame: Tensor
+    state: OperatorState
 
 
 class Objective(nn.Module):
-    """A forecaster that answers with losses: what distributed training and torch.compile wrap."""
+    """A forecaster that answers with losses: what distributed training wraps.
 
-    def __init__(self, forecaster: Forecaster, *, teacher_forcing: bool):
+    Args:
+        forecaster: the model with its units.
+        compile: run its forward pass through torch.compile.
+    """
+
+    def __init__(self, forecaster: Forecaster, *, compile: bool = False):
         super().__init__()
         self.forecaster = forecaster
-        self.teacher_forcing = teacher_forcing
+        self.predict = compiled(forecaster.forward) if compile else forecaster.forward
+        self.step = compiled(forecaster.step) if compile else forecaster.step
 
-    def forward(
-        self, state: Tensor, context: Tensor, noise: Float[Tensor, "b t channel *grid"] | None
-    ) -> Float[Tensor, " b"]:
-        """Loss of each trajectory. `noise` is added to what the model sees, never to what it should say."""
-        forecaster = self.forecaster
-        plan = forecaster.window.plan(state.shape[1])
-        units = forecaster.units(state[:, plan.given.start : plan.given.stop])
-        clean = units.encode(state)
-        known = slot_context(forecaster.encode_context(context), forecaster.alignment)
-        seen = clean[:, :-1]
-        if noise is not None:
-            seen = seen + noise[:, :-1, : state.shape[2]]
-            known = known + noise[:, :-1, state.shape[2] :]
-        if self.teacher_forcing:
-            answers, first = self._all_slots(seen, known, plan.loss_slots.start)
+    def forward(self, lesson: Lesson, part: int = 0, carry: Carry | None = None) -> tuple[Tensor, Carry | None]:
+        """What one part adds to the loss of each trajectory (b), and what the next part goes on from."""
+        slots = lesson.parts[part]
+        if lesson.forced is None:
+            answers = self._all_slots(lesson, slots.start)[:, : len(slots)]
         else:
-            answers, first = self._unrolled(seen, known, plan.given.stop, plan.predicted.stop), plan.start
-        truth = next_frames(clean)[:, first : plan.loss_slots.stop]
-        return frame_errors(answers[:, : truth.shape[1]], truth).mean(dim=1)
+            answers, carry = self._unrolled(lesson, lesson.forced, slots, carry)
+        errors = frame_errors(answers, lesson.truth[:, slots.start : slots.stop])
+        return errors.sum(dim=1) / sum(map(len, lesson.parts)), carry
 
-    def _all_slots(self, seen: Tensor, known: Tensor, first: int) -> tuple[Tensor, int]:
-        answers = self.forecaster(seen, known)
-        missing = seen.shape[1] - answers.shape[1]
-        first = max(first, missing)  # a model that takes K frames as channels has no answer before its first window
-        return answers[:, first - missing :], first
+    def _all_slots(self, lesson: Lesson, first: int) -> Tensor:
+        """Answers of slot `first` and all later ones."""
+        seen = lesson.seen
+        with torch.no_grad():
+            for _ in range(lesson.stage.pushforward):
+                answers = self._from(first, seen, lesson.known)
+                seen = torch.cat([seen[:, : first + 1], answers[:, :-1]], dim=1)
+        return self._from(first, seen, lesson.known)
 
-    def _unrolled(self, seen: Tensor, known: Tensor, given: int, stop: int) -> Tensor:
-        state = self.forecaster.start(seen[:, :given], known[:, :given])
-        frame, answers = seen[:, given - 1], []
-        for slot in range(given - 1, stop - 1):
-            frame, state = self.forecaster.step(frame, known[:, slot], state)
+    def _from(self, first: int, seen: Tensor, known: Tensor) -> Tensor:
+        answers = self.predict(seen, known)
+        return answers[:, first - (seen.shape[1] - answers.shape[1]) :]
+
+    def _unrolled(self, lesson: Lesson, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
+        seen, known, given = lesson.seen, lesson.known, lesson.given
+        if carry is None:
+            carry = Carry(seen[:, given - 1], self.forecaster.start(seen[:, :given], known[:, :given]))
+        (frame, state), answers = carry, []
+        for slot in slots:
+            if slot >= given:
+                true = forced[:, slot].view(-1, *(1,) * (frame.ndim - 1))
+                frame = torch.where(true, seen[:, slot], frame)
+            if lesson.stage.recompute:
+                frame, state = checkpoint(self.step, frame, known[:, slot], state, use_reentrant=False)
+            else:
+                frame, state = self.step(frame, known[:, slot], state)
             answers.append(frame)
-        return torch.stack(answers, dim=1)
+        return torch.stack(answers, dim=1), Carry(frame.detach(), state._replace(buffer=state.buffer.detach()))

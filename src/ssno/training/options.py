@@ -4,11 +4,12 @@
 `fast` is ours and the default: see `docs/training.md` for what each of its choices gained.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from ssno.data.defaults import defaults_of
 from ssno.data.normalise import Method as Normalisation
+from ssno.training.unrolling import Rollout
 
 Schedule = Literal["cosine", "one-cycle", "constant"]
 Recipe = Literal["fast", "paper"]
@@ -43,8 +44,10 @@ class TrainOptions:
     """Units the model works in."""
     increment: bool = True
     """Predict the change since the last frame instead of the frame."""
-    teacher_forcing: bool = True
-    """Train every slot on true frames at once; otherwise unroll the model on its own predictions."""
+    rollout: Rollout = field(default_factory=Rollout)
+    """Teacher forcing or unrolling, how far, and where gradients end."""
+    compile: bool = False
+    """Run the model through torch.compile: a long start, then faster steps."""
     patience: int = 0
     """Stop after this many evaluations without improvement; 0 for never."""
     monitor: Monitor = "rel_l2"
@@ -79,6 +82,7 @@ class TrainOptions:
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
+        self.rollout.stages(self.epochs)
 
 
 def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) -> TrainOptions:

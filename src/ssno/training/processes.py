@@ -5,7 +5,7 @@ torchrun tells each process its place by environment variables. Without them the
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -45,6 +45,12 @@ class Place:
         devices = [self.device.index] if self.device.type == "cuda" else None
         # Idle parameters exist by design in some models, so unused ones must not stall the reduction.
         return nn.parallel.DistributedDataParallel(module, device_ids=devices, find_unused_parameters=True)
+
+    def collecting(self, wrapped: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+        """Around one of several backward passes of a step: processes average once, in the last."""
+        if last or not isinstance(wrapped, nn.parallel.DistributedDataParallel):
+            return nullcontext()
+        return wrapped.no_sync()
 
 
 @contextmanager

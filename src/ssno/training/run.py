@@ -1,6 +1,8 @@
 """One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
 
-    {"data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "alignment": "same"}
+    {"version": 2, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "alignment": "same"}
+
+Version 1, which carried no number, had `train.teacher_forcing`, true or false, in place of `train.rollout`.
 
 The command line overrides its fields; `ssno train --config run.json` starts from a file. Channels, dimensions and
 window that are not given follow from data and model (`fitted`).
@@ -23,6 +25,7 @@ from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
 from ssno.training.options import TrainOptions
 
+VERSION = 2
 ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
 
 
@@ -67,6 +70,7 @@ class Run(Generic[ModelConfig]):
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete."""
         return {
+            "version": VERSION,
             "data": asdict(self.data),
             "model": self.model.to_json(),
             "train": asdict(self.train),
@@ -79,6 +83,7 @@ class Run(Generic[ModelConfig]):
         """The inverse of `to_json`; sections and fields that are missing take their defaults."""
         if not isinstance(values, Mapping):
             raise ValueError(f"The description of a run must be an object, got {values!r}.")
+        values = migrated(values)
         sections = {"data": DataOptions, "train": TrainOptions, "window": Window}
         for name in values:
             if name not in {*sections, "model", "alignment"}:
@@ -94,6 +99,23 @@ class Run(Generic[ModelConfig]):
             raise ValueError(f"`alignment` must be 'same' or 'target', got {alignment!r}.")
         config = model_config(str(model.get("model", "ssno"))).from_json(model)
         return Run(**built, model=config, alignment=alignment)
+
+
+def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A description of any version in the words of this one, without its number."""
+    values = dict(values)
+    version, train = values.pop("version", None), values.get("train")
+    if version not in (None, VERSION):
+        raise ValueError(
+            f"The description of the run has version {version!r}; this ssno reads up to {VERSION}. Upgrade ssno."
+        )
+    if version is None and isinstance(train, Mapping) and "teacher_forcing" in train and "rollout" not in train:
+        forced = train["teacher_forcing"]
+        if not isinstance(forced, bool):
+            raise ValueError(f"`train.teacher_forcing` must be bool, got {forced!r}.")
+        kept = {name: value for name, value in train.items() if name != "teacher_forcing"}
+        values["train"] = {**kept, "rollout": {"forcing": [1.0 if forced else 0.0]}}
+    return values
 
 
 def read_run(path: str | Path) -> Run[Any]:

@@ -17,6 +17,7 @@ from ssno.training.options import Recipe, TrainOptions
 from ssno.training.options import recipe as named_recipe
 from ssno.training.processes import place as join
 from ssno.training.reporter import Reporter, Silent, reporter_for
+from ssno.training.unrolling import check_frames
 
 HELD_OUT = 10  # without validation data, every tenth trajectory is held out
 
@@ -68,18 +69,12 @@ def train(
     window = window or Window(size=seen_frames(model))
     window.plan(len(data.times))
     window.plan(len(valid.times))
+    check_frames(options.rollout.stages(options.epochs), window, len(data.times))
     path = Path(folder) if folder is not None else None
     with join() as place:
         if place.leads:
             prepare_folder(path, resume=resume, overwrite=overwrite)
-        forecaster = Forecaster(
-            model,
-            normalisers=fit(data, options.normalisation),
-            increment=options.increment,
-            window=window,
-            alignment=alignment,
-            spacing=data.spacing,
-        )
+        forecaster = forecaster_for(model, data, options, window=window, alignment=alignment)
         described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
         loop = Loop(
             forecaster,
@@ -94,6 +89,20 @@ def train(
             sections={"run": sections or described, "provenance": provenance()},
         )
         return loop.run(resume=resume)
+
+
+def forecaster_for(
+    model: nn.Module, data: Trajectories, options: TrainOptions, *, window: Window, alignment: Alignment = "same"
+) -> Forecaster:
+    """The model with units fitted on training data, ready to be trained."""
+    return Forecaster(
+        model,
+        normalisers=fit(data, options.normalisation),
+        increment=options.increment,
+        window=window,
+        alignment=alignment,
+        spacing=data.spacing,
+    )
 
 
 def hold_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:

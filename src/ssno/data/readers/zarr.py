@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ssno.data.arrays import Selection, Stamp
+from ssno.data.arrays import FileArray, Selection, Stamp
 from ssno.data.errors import DataError
 from ssno.data.examine.report import MAX_OBJECTS, plain, why_not
 from ssno.data.probe import Contents, StoredArray
@@ -24,22 +24,13 @@ def is_zarr(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class ZarrArray:
+class ZarrArray(FileArray):
     """An array of a Zarr store, opened when it is read."""
 
-    path: Path
-    key: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def label(self) -> str:
-        return f"{self.key!r} in {self.path}"
-
-    def read(self, selection: Selection) -> np.ndarray:
+    def part(self, selection: Selection) -> np.ndarray:
         zarr = _package()
         try:
-            node = zarr.open(store=str(self.path), mode="r")
+            node = zarr.open(store=str(self.stamp.path), mode="r")
             values = np.asarray((node[self.key] if self.key != "array" else node)[selection])
         except Exception as error:  # every codec and store has exceptions of its own
             raise DataError(f"Cannot read {self.label}: {type(error).__name__}: {error}") from error
@@ -67,7 +58,7 @@ def zarr_contents(path: Path) -> Contents:
             if why := why_not(node.dtype):
                 refused[name] = why
             else:
-                array = ZarrArray(path.resolve(), name, tuple(node.shape), node.dtype.str)
+                array = ZarrArray(Stamp.of(path.resolve()), name, tuple(node.shape), node.dtype.str)
                 named = tuple(str(dim) for dim in dims) if all(dims) else ()
                 arrays[name] = StoredArray(array, node.dtype.str, attributes, named, _missing(name, node))
     except Exception as error:  # every codec and store has exceptions of its own

@@ -1,0 +1,67 @@
+"""Pictures of stored rows: cost against every size, and the time of a predicted frame of every model."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from benchmarks.growth import SWEEPS
+from benchmarks.rows import Stored
+from ssno.plots.style import COLOURS, look, save
+
+PREFIX = "growth-with-"
+
+
+def draw(rows: Iterable[Stored], folder: Path) -> list[Path]:
+    """Write every picture for which there are rows."""
+    rows = list(rows)
+    drawn = []
+    if any(row["entry"].startswith(PREFIX) for row in rows):
+        drawn.append(save(growth_figure(rows), folder / "growth.png"))
+    if any(row["entry"].startswith("frame-") for row in rows):
+        drawn.append(save(frame_figure(rows), folder / "frame.png"))
+    return drawn
+
+
+def growth_figure(rows: Iterable[Stored]) -> Figure:
+    """Time of a training step over each size, log-log, with a line of slope 1 through the last point."""
+    rows = list(rows)
+    sweeps = {name: [row for row in rows if row["entry"] == f"{PREFIX}{name}"] for name in SWEEPS}
+    sweeps = {name: mine for name, mine in sweeps.items() if mine}
+    with look():
+        figure = Figure(figsize=(9.5, 5.6))
+        grid = figure.subplots(2, -(-len(sweeps) // 2), squeeze=False).flatten()
+        for axes, (name, mine) in zip(grid, sweeps.items(), strict=False):
+            sizes, times = [int(row["contestant"]) for row in mine], [row["ms"] for row in mine]
+            lower = [row["ms"] - row["ms_lower"] for row in mine]
+            upper = [row["ms_upper"] - row["ms"] for row in mine]
+            axes.plot(sizes, [times[-1] * size / sizes[-1] for size in sizes], "--", color="0.7", label="linear")
+            axes.errorbar(sizes, times, yerr=[lower, upper], marker="o", markersize=4, color=COLOURS[0])
+            axes.set(xscale="log", yscale="log", xlabel=SWEEPS[name][0].of, ylabel="ms per step")
+            axes.set_title(f"{name}: time ~ size$^{{{mine[-1]['exponent']:.2f}}}$ at the end")
+        grid[0].legend()
+        for axes in grid[len(sweeps) :]:
+            axes.set_visible(False)
+        return figure
+
+
+def frame_figure(rows: Iterable[Stored]) -> Figure:
+    """Time per predicted frame over the number of points, one line per model, ours in front."""
+    mine = [row for row in rows if row["entry"].startswith("frame-")]
+    names = list(dict.fromkeys(row["contestant"] for row in mine))
+    others = [name for name in names if not name.startswith("ssno")]
+    with look():
+        figure = Figure(figsize=(6.5, 4.2))
+        axes = figure.subplots()
+        for name in [*others, "ssno"]:
+            points = [int(row["entry"].split("-")[1].removeprefix("n")) for row in mine if row["contestant"] == name]
+            times = [row["ms"] for row in mine if row["contestant"] == name]
+            ours = name == "ssno"
+            colour = COLOURS[0] if ours else COLOURS[1 + others.index(name) % (len(COLOURS) - 1)]
+            axes.plot(points, times, marker="o", markersize=4, label=name, color=colour, linewidth=3 if ours else 1.4)
+        axes.set(xscale="log", yscale="log", xlabel="points", ylabel="ms per predicted frame")
+        axes.set_xticks(points, [str(point) for point in points])
+        axes.minorticks_off()
+        axes.set_title("one more frame of a forecast, batch 1")
+        axes.legend(ncols=2)
+        return figure

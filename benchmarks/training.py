@@ -1,0 +1,109 @@
+"""Entries: one training step, forward and backward, against the paper's listing and against FFNO with all modes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.engines import TRAINING
+from benchmarks.entry import Entry, Goal, Task
+from benchmarks.useful import training_gflop
+from ssno.models.ffno import FFNOConfig
+from ssno.models.reference import Reference
+from ssno.models.ssno import SSNO, SSNOConfig
+
+GRIDS: Mapping[tuple[int, ...], tuple[int, int]] = {
+    (32,): (32, 25),
+    (64,): (32, 25),
+    (128,): (32, 25),
+    (64, 64): (4, 4),
+}
+"""Trajectories and frames per step for each grid."""
+
+
+def entries() -> Iterator[Entry]:
+    """Training steps on every grid, twice: against the listing, then against FFNO."""
+    for grid, (batch, frames) in GRIDS.items():
+        sizes = {"": f"{len(grid)}d", "n": "x".join(map(str, grid)), "b": batch, "t": frames}
+        plane = len(grid) == 2
+        yield Entry(
+            what="training step",
+            sizes=sizes,
+            build=partial(against_the_listing, grid, batch=batch, frames=frames),
+            reference="listing",
+            goals={
+                "pytorch": Goal(at_least=4.0 if plane else 2.8, fraction=0.22),
+                "fused": Goal(at_least=6.5 if plane else 4.5, fraction=0.4),
+            },
+            gflop=training_gflop(SSNOConfig(n_dims=len(grid)), grid, batch=batch, frames=frames),
+        )
+    for grid, (batch, frames) in GRIDS.items():
+        sizes = {"": f"{len(grid)}d", "n": "x".join(map(str, grid)), "b": batch, "t": frames}
+        yield Entry(
+            what="training step and FFNO",
+            sizes=sizes,
+            build=partial(against_ffno, grid, batch=batch, frames=frames),
+            reference="ffno",
+            goals={"pytorch": Goal(at_least=0.85), "fused": Goal(at_least=1.0 if grid == (128,) else 1.2)},
+        )
+
+
+def against_the_listing(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, Task]:
+    """Every engine and the listing, with the same parameters: same gradients."""
+    model, (given, target) = ssno(grid), trajectories(grid, batch=batch, frames=frames)
+    listing = training_step(Reference(model), model, given, target)
+    return {
+        "listing": Task(listing),
+        **{name: Task(run, expected=listing) for name, run in engines(model, given, target).items()},
+    }
+
+
+def against_ffno(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, Task]:
+    """Every engine, and FFNO of the same width and depth with all modes of the grid: another model, unchecked."""
+    model, (given, target) = ssno(grid), trajectories(grid, batch=batch, frames=frames)
+    torch.manual_seed(0)
+    ffno = FFNOConfig(n_dims=len(grid), n_modes=max(grid)).fitted(grid).build()
+    return {
+        "ffno": Task(training_step(ffno, ffno, given, target)),
+        **{name: Task(run) for name, run in engines(model, given, target).items()},
+    }
+
+
+def engines(model: SSNO, given: Tensor, target: Tensor) -> dict[str, Callable[[], list[Tensor]]]:
+    """The training step on every engine."""
+    return {name: training_step(model, model, given, target, inside=inside) for name, inside in TRAINING.items()}
+
+
+def training_step(
+    forward: Callable[[Tensor], Tensor],
+    owner: nn.Module,
+    given: Tensor,
+    target: Tensor,
+    *,
+    inside: Callable = TRAINING["pytorch"],
+) -> Callable[[], list[Tensor]]:
+    """Forward, mean-square loss, backward; the answer is the loss and the gradients."""
+    parameters = list(owner.parameters())
+
+    def run() -> list[Tensor]:
+        for parameter in parameters:
+            parameter.grad = None
+        with inside():
+            loss = (forward(given) - target).square().mean()
+            loss.backward()
+        return [loss, *(parameter.grad for parameter in parameters if parameter.grad is not None)]
+
+    return run
+
+
+def ssno(grid: Sequence[int], **fields: int) -> SSNO:
+    """The paper's model on this many axes."""
+    torch.manual_seed(0)
+    return SSNOConfig(n_dims=len(grid), **fields).build()
+
+
+def trajectories(grid: Sequence[int], *, batch: int, frames: int) -> tuple[Tensor, Tensor]:
+    """Made-up frames, and those that follow."""
+    whole = torch.randn(batch, frames + 1, 1, *grid, generator=torch.Generator().manual_seed(1))
+    return whole[:, :-1].contiguous(), whole[:, 1:].contiguous()

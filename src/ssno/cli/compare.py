@@ -1,0 +1,98 @@
+"""`ssno compare RUN RUN ...`: evaluated runs in one table, seeds of a model together."""
+
+import json as json_format
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from ssno.evaluation.evaluate import Evaluation, read_evaluation
+from ssno.evaluation.seeds import Group, Verdict, group_by_seed, rank
+from ssno.evaluation.seeds import number as mean_and_confidence
+from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+
+METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")
+
+
+def compare(
+    runs: tyro.conf.Positional[tuple[Path, ...]],
+    *,
+    metrics: tuple[str, ...] = METRICS,
+    file: str = "evaluation.json",
+    csv: Path | None = None,
+    latex: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Put evaluated runs into one table: mean over seeds and its 95 % confidence, and whether one model is best.
+
+    Runs that differ in nothing but their seed are one row. The first metric decides who is best, by Welch's test over
+    seeds at 5 %; models that the seeds cannot tell apart are called not separable. Runs must have been evaluated
+    (`ssno evaluate RUN`) on the same trajectories, frames and grid.
+
+    Args:
+        runs: Folders of runs, or evaluation files.
+        metrics: Columns of the table; the first one ranks.
+        file: Which evaluation of each run, as evaluation-valid.json.
+        csv: Write a CSV file: mean, spread and confidence of every metric.
+        latex: Write a LaTeX table (booktabs).
+        json: Print the groups and the verdict as JSON.
+    """
+    if not runs:
+        raise ValueError("`runs`: give the folders of evaluated runs, as runs/ks-ssno runs/ks-ffno.")
+    if not metrics:
+        raise ValueError("`--metrics` needs at least one name, as rel_l2.")
+    evaluations = [read_evaluation(run / file if run.is_dir() else run) for run in runs]
+    groups = group_by_seed(evaluations, metrics)
+    first = metrics[0]
+    verdict = rank({group.name: group.summaries[first] for group in groups}, first) if len(groups) > 1 else None
+    table = sheet(groups, evaluations[0], metrics)
+    if csv is not None:
+        write_text(csv, csv_text([record(group) for group in groups]))
+    if latex is not None:
+        write_text(latex, table.latex())
+    if json:
+        print(json_format.dumps(document(groups, verdict), indent=1))
+        return
+    console = Console()
+    console.print(table.terminal())
+    if verdict is not None:
+        console.print(verdict.sentence, highlight=False)
+
+
+def sheet(groups: list[Group], evaluation: Evaluation, metrics: tuple[str, ...]) -> Sheet:
+    """A line per model, and one per forecast that needs no learning."""
+    lines = [
+        (
+            group.name,
+            number(group.parameters),
+            str(len(group.runs)),
+            *(mean_and_confidence(group.summaries[metric]) for metric in metrics),
+        )
+        for group in groups
+    ]
+    lines += [
+        (name, "0", "-", *(number(scores.means.get(metric)) for metric in metrics))
+        for name, scores in evaluation.baselines.items()
+    ]
+    grid = " x ".join(map(str, evaluation.points))
+    what = f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points"
+    return Sheet(
+        f"{what}: mean ± 95 % confidence over seeds", ("forecast by", "parameters", "seeds", *metrics), tuple(lines)
+    )
+
+
+def record(group: Group) -> dict[str, Any]:
+    """A line of the CSV file."""
+    numbers: dict[str, Any] = {}
+    for metric, summary in group.summaries.items():
+        numbers |= {metric: summary.mean, f"{metric} std": summary.spread, f"{metric} ci95": summary.confidence}
+    shared = {"model": group.model, "parameters": group.parameters, "seeds": len(group.runs)}
+    return {"name": group.name, **shared, **numbers, "runs": " ".join(group.runs)}
+
+
+def document(groups: list[Group], verdict: Verdict | None) -> dict[str, Any]:
+    """Groups and verdict as JSON values; what is not finite becomes None."""
+    content = {"groups": [asdict(group) for group in groups], "verdict": None if verdict is None else asdict(verdict)}
+    return json_format.loads(json_format.dumps(content), parse_constant=lambda _: None)

@@ -1,0 +1,198 @@
+"""`ssno evaluate RUN`: score a run on trajectories it has not seen, beside what needs no learning."""
+
+import json as json_format
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from ssno.data.options import DataOptions
+from ssno.evaluation.comparison import metric_sheet
+from ssno.evaluation.ensembles import evaluate_ensemble
+from ssno.evaluation.evaluate import Evaluation, choose, file_name, forecast_seconds, rows_of
+from ssno.evaluation.evaluate import evaluate as evaluate_run
+from ssno.evaluation.memory import peak_memory
+from ssno.evaluation.run_folder import open_run
+from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
+from ssno.evaluation.tables import csv_text, write_text
+
+LISTED = 8  # forecasts that ran away and are printed; --json has them all
+DISK_BYTES = 2**15
+
+
+def evaluate(
+    runs: tyro.conf.Positional[tuple[Path, ...]],
+    *,
+    split: str = "test",
+    points: int | None = None,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+    data: str | None = None,
+    solver: bool = False,
+    ensemble: bool = False,
+    batch_size: int = 32,
+    csv: Path | None = None,
+    latex: Path | None = None,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Score runs with every metric, beside persistence and linear extrapolation; see docs/evaluation.md.
+
+    The data are those that the run describes. The result is written to evaluation.json in the folder of the run, under
+    a longer name for another split, grid or choice of frames.
+
+    Args:
+        runs: Folders of training runs, or of their checkpoints (runs/NAME/last).
+        split: train, valid or test.
+        points: Evaluate on a grid with this many points along the first axis; any that the data can be read on.
+        time_index: Frames to use, START:STOP:STEP.
+        trajectories: Only the first so many.
+        data: Other data than the run's: a dataset's name, a file or a folder.
+        solver: Also score the solver that made the data: on the model's grid, and within the model's time.
+        ensemble: Also score all runs together: the mean of their forecasts, and how honest their spread is.
+        batch_size: Trajectories at once; changes memory, not results.
+        csv: Write a CSV file, one line per forecaster, all digits.
+        latex: Write a LaTeX table (booktabs).
+        dry_run: Say what would be evaluated, how long it takes and how much memory; write nothing.
+        json: Print the evaluations as JSON.
+    """
+    if not runs:
+        raise ValueError("`runs`: give the folder of at least one run, as runs/ks-ssno.")
+    if ensemble and len(runs) < 2:
+        raise ValueError(f"`--ensemble` needs at least 2 runs, got {len(runs)}.")
+    chosen: dict[str, Any] = {
+        "data": None if data is None else DataOptions(name=data),
+        "split": split,
+        "points": points,
+        "time_index": time_index,
+        "trajectories": trajectories,
+    }
+    if dry_run:
+        plans = [foresee(run, solver=solver, batch_size=batch_size, **chosen) for run in runs]
+        report_plan([*plans, together(plans)] if ensemble else plans, as_json=json)
+        return
+    found = [evaluate_run(run, **chosen, solver=solver, batch_size=batch_size) for run in runs]
+    if ensemble:
+        found.append(evaluate_ensemble(runs, **chosen, batch_size=batch_size))
+    if csv is not None:
+        write_text(csv, csv_text([record for evaluation in found for record in records(evaluation)]))
+    if latex is not None:
+        write_text(latex, "\n".join(metric_sheet(rows_of(one), title=title(one)).latex() for one in found))
+    if json:
+        print(json_format.dumps([evaluation.to_json() for evaluation in found], indent=1))
+        return
+    for evaluation in found:
+        show(evaluation, solver=solver and evaluation.calibration is None)
+
+
+def title(evaluation: Evaluation) -> str:
+    """What was evaluated on what."""
+    grid = " x ".join(map(str, evaluation.points))
+    what = f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points"
+    return f"{evaluation.name}: {what}"
+
+
+def show(evaluation: Evaluation, *, solver: bool) -> None:
+    """A table of all metrics, and what a table does not say."""
+    console = Console()
+    console.print(metric_sheet(rows_of(evaluation), title=title(evaluation)).terminal())
+    for runaway in evaluation.scores.runaways[:LISTED]:
+        console.print(
+            f"Trajectory {runaway.trajectory} is {'not finite' if runaway.reason == 'not finite' else 'a runaway'} "
+            f"from predicted step {runaway.step + 1} on."
+        )
+    if len(evaluation.scores.runaways) > LISTED:
+        console.print(f"... and {len(evaluation.scores.runaways) - LISTED} more.")
+    if solver and SAME_TIME not in evaluation.baselines:
+        console.print(
+            f"No {SAME_TIME!r}: even on the coarsest grid the solver takes longer than the model's "
+            f"{evaluation.seconds or 0:.2g} s per trajectory ({SAME_GRID}: see `seconds`)."
+        )
+    if (calibration := evaluation.calibration) is not None:
+        covered = dict(zip(calibration.nominal, calibration.observed, strict=True))
+        console.print(
+            f"Spread over error {calibration.ratio:.2f} (1 is honest, below 1 too sure). The intervals of 50 and 90 % "
+            f"hold {100 * covered[0.5]:.0f} and {100 * covered[0.9]:.0f} % of the true values.",
+            highlight=False,
+        )
+
+
+def records(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """One line of a CSV file per forecaster, with what it was evaluated on and by which code."""
+    shared = {
+        "run": evaluation.name,
+        "model": evaluation.model,
+        "seed": evaluation.seed,
+        "dataset": evaluation.dataset,
+        "split": evaluation.split,
+        "points": "x".join(map(str, evaluation.points)),
+        "trajectories": evaluation.trajectories,
+        "fingerprint": evaluation.fingerprint,
+        "commit": evaluation.provenance.get("commit"),
+    }
+    return [
+        {**shared, "forecast_by": row.name, "parameters": row.parameters, **_metrics(row.scores.means)}
+        for row in rows_of(evaluation)
+    ]
+
+
+def _metrics(means: dict[str, float]) -> dict[str, float]:
+    """Means under names that do not clash with the columns that say what was evaluated."""
+    return {("solver_points" if name == "points" else name): value for name, value in means.items()}
+
+
+def foresee(
+    folder: Path,
+    *,
+    solver: bool,
+    batch_size: int,
+    data: DataOptions | None,
+    split: str,
+    points: int | None,
+    time_index: str | None,
+    trajectories: int | None,
+) -> dict[str, Any]:
+    """What an evaluation would take, measured on one trajectory."""
+    run = open_run(folder)
+    chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    one = chosen.select(indices=range(1))
+    # The rollout, and about as much again for one-step forecasts, rules and metrics.
+    seconds = 2 * forecast_seconds(run.forecaster, one, together=1) * len(chosen)
+    described = run.data if data is None else data
+    if solver and described is not None:
+        seconds += (
+            2 * measured(on_grid(problem_of(described), one.axes[0].points), parameters_of(one, [0])) * len(chosen)
+        )
+    peak = peak_memory(lambda: forecast_seconds(run.forecaster, one, together=1))
+    return {
+        "run": run.name,
+        "data": repr(chosen),
+        "seconds": seconds,
+        "memory_bytes": peak * min(batch_size, len(chosen)),
+        "disk_bytes": DISK_BYTES,
+        "file": file_name(
+            run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories
+        ),
+    }
+
+
+def together(plans: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the ensemble adds: the rollouts of all members, for their mean and once more for their spread."""
+    seconds = 1.5 * sum(plan["seconds"] for plan in plans)
+    return {**plans[0], "run": f"ensemble of {len(plans)}", "seconds": seconds, "file": "evaluation-ensemble*.json"}
+
+
+def report_plan(plans: list[dict[str, Any]], *, as_json: bool) -> None:
+    """The forecast of a dry run."""
+    if as_json:
+        print(json_format.dumps(plans, indent=1))
+        return
+    table = Table(title="would be evaluated; nothing was written", title_justify="left")
+    for heading in ("run", "data", "time", "memory", "writes"):
+        table.add_column(heading)
+    for plan in plans:
+        memory = f"{plan['memory_bytes'] / 2**20:.1f} MiB"
+        table.add_row(plan["run"], plan["data"], f"{plan['seconds']:.1f} s", memory, plan["file"])
+    Console().print(table)

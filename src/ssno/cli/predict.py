@@ -1,0 +1,156 @@
+"""`ssno predict RUN --input FILE --output FILE`: forecast without truth, as far as you like."""
+
+import json as json_format
+from dataclasses import asdict
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from ssno.cli.progress import progress
+from ssno.data.growing import block_frames
+from ssno.data.load import load_dataset, parse_index
+from ssno.forecasting.predict import Prediction, plan_prediction, trial
+from ssno.forecasting.predict import predict as predict_to_file
+from ssno.forecasting.runaway import NOT_FINITE
+from ssno.forecasting.saved import load_forecaster
+from ssno.training.interruption import EXIT_DIVERGED
+
+LISTED = 8  # troubles that are printed; --json has them all
+
+
+def predict(
+    run: tyro.conf.Positional[Path],
+    *,
+    input: Path,
+    output: Path,
+    steps: int = 100,
+    given: int | None = None,
+    indices: tuple[int, ...] = (),
+    split: str = "all",
+    points: int | None = None,
+    time_index: str | None = None,
+    time_step: float | None = None,
+    axes: str | None = None,
+    arrays: tuple[str, ...] = (),
+    fields: tuple[str, ...] = (),
+    context: tuple[str, ...] = (),
+    dt: float | None = None,
+    lengths: tuple[float, ...] = (),
+    periodic: bool = True,
+    batch_size: int = 16,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Forecast the future of every trajectory in a file and write it to another.
+
+    The last frames of the input are given, as many as the model looks at. Memory does not grow with the horizon. The
+    output has our layout (The Well's): `ssno data inspect` and `load_dataset` read it. A forecast that stops being
+    finite is written as it came, is reported with its first bad step, and exits with code 3.
+
+    Args:
+        run: Folder of a training run.
+        input: A file (HDF5, NetCDF, NPZ, NPY, MAT), a Zarr store, a folder, or a dataset's name.
+        output: The new HDF5 file.
+        steps: Frames to predict.
+        given: How many frames of the input are known, from the first; all if not said. Known fields (context) are also
+            used after them.
+        indices: Trajectories to forecast; all if not said.
+        split: Which part of a divided dataset: train, valid, test or all.
+        points: Coarsen the input to this many points along the first axis.
+        time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
+        time_step: Time between frames, if the input holds a single one.
+        axes: Names of the axes of plain arrays, "batch time x channel".
+        arrays: Arrays in the file that hold the state.
+        fields: Names for the channels.
+        context: Those among them that are known and not predicted.
+        dt: Time between frames, if the file does not say.
+        lengths: Physical length of each space axis, if the file does not say.
+        periodic: Whether the space axes repeat, if the file does not say.
+        batch_size: Trajectories forecast together.
+        overwrite: Replace the output if it exists.
+        dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
+        json: Print the result as JSON.
+    """
+    forecaster = load_forecaster(run)
+    data = load_dataset(
+        input,
+        split,
+        points=points,
+        time_index=None if time_index is None else parse_index(time_index),
+        axes=axes,
+        arrays=arrays,
+        fields=fields,
+        context=context,
+        dt=dt,
+        lengths=lengths,
+        periodic=periodic,
+    )
+    data = data.select(indices=indices) if indices else data
+    if dry_run:
+        job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
+        held = min(batch_size, len(data)) * job.bytes // len(data) // steps * block_frames(data.shape[3:], steps)
+        cost: dict[str, float | int] = {
+            "trajectories": len(data),
+            "steps": steps,
+            "first_time": float(job.times[0]),
+            "last_time": float(job.times[-1]),
+            "seconds": trial(job, batch_size=batch_size),
+            "bytes_at_most": job.bytes,
+            "bytes_in_memory": held,
+        }
+        show_cost(cost, as_json=json)
+        return
+    with progress(f"forecasting {len(data)} trajectories") as advance:
+        done = predict_to_file(
+            forecaster,
+            data,
+            output,
+            steps=steps,
+            given=given,
+            time_step=time_step,
+            batch_size=batch_size,
+            overwrite=overwrite,
+            report=advance,
+        )
+    show(done, as_json=json)
+    if any(trouble.reason == NOT_FINITE for trouble in done.runaways):
+        raise SystemExit(EXIT_DIVERGED)
+
+
+def show_cost(cost: dict[str, float | int], *, as_json: bool) -> None:
+    """What the forecast would cost."""
+    if as_json:
+        print(json_format.dumps(cost, indent=2))
+        return
+    table = Table("what", title="forecast of the forecast; nothing was written", title_justify="left")
+    table.add_column("how much", justify="right")
+    table.add_row("trajectories", f"{cost['trajectories']:,}")
+    table.add_row("steps", f"{cost['steps']:,}, time {cost['first_time']:.6g} to {cost['last_time']:.6g}")
+    table.add_row("time", f"{cost['seconds']:.1f} s")
+    table.add_row("disk, at most", f"{cost['bytes_at_most'] / 2**20:.3g} MiB")
+    table.add_row("frames in memory", f"{cost['bytes_in_memory'] / 2**20:.3g} MiB")
+    Console().print(table)
+
+
+def show(done: Prediction, *, as_json: bool) -> None:
+    """Where the forecast is, and which trajectories went astray at which step."""
+    if as_json:
+        print(json_format.dumps({**asdict(done), "path": str(done.path)}, indent=2))
+        return
+    first, last = done.times
+    print(
+        f"{done.path}: {done.trajectories} trajectories, {done.steps} steps, time {first:.6g} to {last:.6g}, "
+        f"in {done.seconds:.1f} s."
+    )
+    for trouble in done.runaways[:LISTED]:
+        print(f"! trajectory {trouble.trajectory} is {describe(trouble.reason)} from step {trouble.step + 1} on")
+    if len(done.runaways) > LISTED:
+        print(f"! and {len(done.runaways) - LISTED} more; --json lists them all")
+
+
+def describe(reason: str) -> str:
+    """Why a forecast is no forecast any more, in words."""
+    return "not finite" if reason == NOT_FINITE else "beyond ten times what was given (runaway)"

@@ -1,0 +1,122 @@
+"""`ssno rollout RUN`: forecast trajectories whose truth is known, print the error of every step, draw and animate."""
+
+import json as json_format
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from ssno.data.options import DataOptions
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.examples import Examples, make_examples
+from ssno.evaluation.run_folder import load_chosen, open_run
+from ssno.plots.animation import animate as write_animation
+from ssno.plots.animation import moving_suffix
+from ssno.plots.bands import band_of, error_bands
+from ssno.plots.panels import frame_panels
+from ssno.plots.spacetime import forecast_panels
+from ssno.plots.style import save
+
+
+def rollout(
+    run: tyro.conf.Positional[Path],
+    *,
+    index: tuple[int, ...] = (0,),
+    split: str = "test",
+    data: str | None = None,
+    points: int | None = None,
+    draw: bool = True,
+    animate: bool = True,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Forecast trajectories of the run's data and compare them with the truth, step by step.
+
+    Pictures go to RUN/rollout: panels (space-time in one dimension) and an animation for every trajectory and field,
+    MP4 if ffmpeg is installed, else GIF; and the error along the forecast.
+
+    Args:
+        run: Folder of a training run, or one of its checkpoints (best, last).
+        index: Trajectories to forecast, numbered from 0.
+        split: Where they are: train, valid or test.
+        data: Other data than the run's: a dataset's name, a file or a folder.
+        points: Grid points along the first axis, to forecast at another resolution than that of training.
+        draw: Draw panels.
+        animate: Make animations.
+        out: Folder for the pictures.
+        json: Print the errors as JSON.
+    """
+    opened = open_run(run)
+    if data is None:
+        trajectories = opened.load(split, points=points)
+    else:
+        trajectories = load_chosen(DataOptions(name=data), split, points=points)
+    seen = make_examples(opened.forecaster, trajectories, index)
+    folder = opened.folder / "rollout" if out is None else out
+    suffix = "" if points is None else f"-{points}"
+    pictures = [
+        picture
+        for row in range(len(index))
+        for channel in range(len(trajectories.fields))
+        for picture in draw_one(
+            seen, trajectories, row, channel, folder, f"{split}{suffix}", draw=draw, animate=animate
+        )
+    ]
+    errors = seen.step_errors()
+    if draw and len(seen.predicted_times) > 1:
+        until = seen.times[seen.given - 1]
+        bands = {opened.name: band_of(errors.numpy())}
+        figure = error_bands(seen.predicted_times, bands, given_until=until)
+        pictures.append(save(figure, folder / f"{split}{suffix}-error.png"))
+    if json:
+        steps = [
+            {"step": step + 1, "time": time, "rel_l2": errors[:, step].tolist()}
+            for step, time in enumerate(seen.predicted_times)
+        ]
+        result = {"trajectories": list(index), "points": [axis.points for axis in trajectories.axes], "steps": steps}
+        print(json_format.dumps({**result, "pictures": [str(picture) for picture in pictures]}, indent=2))
+    else:
+        show(seen, pictures, name=opened.name, data=trajectories)
+
+
+def draw_one(
+    seen: Examples, data: Trajectories, row: int, channel: int, folder: Path, label: str, *, draw: bool, animate: bool
+) -> list[Path]:
+    """Panels and animation of one field of one trajectory."""
+    name = f"{label}-{seen.indices[row]}" + (f"-{data.fields[channel]}" if len(data.fields) > 1 else "")
+    truth, forecast = seen.truth[row, :, channel].numpy(), seen.forecast[row, :, channel].numpy()
+    lengths, field = [axis.length for axis in data.axes], data.fields[channel]
+    made = []
+    if draw and len(lengths) == 1:
+        title = f"{field} of trajectory {seen.indices[row]}"
+        panels = forecast_panels(truth, forecast, times=seen.times, length=lengths[0], field=field, title=title)
+        made.append(save(panels, folder / f"{name}.png"))
+    predicted = truth[seen.given :]
+    if draw and len(lengths) > 1:
+        planes = [
+            values if values.ndim == 3 else values[..., values.shape[-1] // 2] for values in (predicted, forecast)
+        ]
+        figure = frame_panels(planes[0], planes[1], times=seen.predicted_times, lengths=lengths, field=field)
+        made.append(save(figure, folder / f"{name}.png"))
+    if animate:
+        moving = folder / f"{name}{moving_suffix()}"
+        settings = {"times": seen.predicted_times, "lengths": lengths, "field": field}
+        made.append(write_animation(predicted, forecast, moving, **settings))  # type: ignore[arg-type]
+    return made
+
+
+def show(seen: Examples, pictures: list[Path], *, name: str, data: Trajectories) -> None:
+    """Error of every step, a column per trajectory."""
+    grid = " x ".join(str(axis.points) for axis in data.axes)
+    table = Table(
+        "step", "time", title=f"{name} on {data.name}, {grid} points: relative l2 error", title_justify="left"
+    )
+    for number in seen.indices:
+        table.add_column(f"trajectory {number}", justify="right")
+    for step, time in enumerate(seen.predicted_times):
+        table.add_row(str(step + 1), f"{time:.4g}", *(f"{value:.4g}" for value in seen.step_errors()[:, step].tolist()))
+    console = Console()
+    console.print(table)
+    if pictures:
+        console.print(f"Pictures: {', '.join(map(str, pictures))}", soft_wrap=True)

@@ -1,0 +1,70 @@
+"""Evaluate several runs as one ensemble: the mean of their forecasts, and whether their spread is honest.
+
+    evaluation = evaluate_ensemble(["runs/ks-0", "runs/ks-1", "runs/ks-2"])
+    evaluation.scores.means["rel_l2"], evaluation.calibration.ratio
+
+The runs must share units, window and grid, as seeds of one model on the same data do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from ssno.data.options import DataOptions
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.calibration import Calibration, Moments, finish, moments
+from ssno.evaluation.evaluate import Evaluation, choose, evaluate_forecaster, file_name, store
+from ssno.evaluation.run_folder import open_run
+from ssno.forecasting.ensemble import Ensemble
+from ssno.forecasting.rollout import rollout
+from ssno.forecasting.saved import run_folder_of
+from ssno.forecasting.scores import batches
+
+
+def evaluate_ensemble(
+    folders: Sequence[str | Path],
+    *,
+    data: Trajectories | DataOptions | None = None,
+    split: str = "test",
+    points: int | None = None,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+    batch_size: int = 32,
+    write: bool = True,
+) -> Evaluation:
+    """As `evaluate`, for the mean forecast of several runs, with its calibration; written to the first run's folder."""
+    runs = [open_run(folder) for folder in folders]
+    ensemble = Ensemble([run.forecaster for run in runs])
+    first = runs[0]
+    chosen = choose(first, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    name = f"ensemble of {len(runs)}"
+    evaluation = replace(
+        evaluate_forecaster(first, ensemble, chosen, split=split, name=name, batch_size=batch_size),
+        seed=None,
+        calibration=calibrate_ensemble(ensemble, chosen, batch_size=batch_size),
+        config={**first.config, "members": [run.name for run in runs]},
+    )
+    if write:
+        changed = {"foreign": data is not None, "time_index": time_index, "trajectories": trajectories}
+        path = run_folder_of(first.folder) / file_name(first, chosen, split, ensemble=len(runs), **changed)  # type: ignore[arg-type]
+        store(evaluation, path)
+    return evaluation
+
+
+def calibrate_ensemble(ensemble: Ensemble, data: Trajectories, *, batch_size: int = 32) -> Calibration:
+    """Coverage and spread of the members' rollouts over all scored frames, in normalised units."""
+    plan = ensemble.window.plan(len(data.times))
+    sums: list[Moments] = []
+    for _, frames in batches(data, batch_size):
+        given = frames.state[:, plan.given.start : plan.given.stop]
+        context = frames.context[:, plan.given.start :] if data.context_fields else None
+        units = ensemble.units(given)
+        forecasts = [
+            units.encode(rollout(member, given, len(plan.predicted), context=context, spacing=data.spacing))
+            for member in ensemble.forecasters
+        ]
+        members = torch.stack(forecasts)[:, :, plan.scored.start - plan.predicted.start :]
+        sums.append(moments(members, units.encode(frames.state[:, plan.scored.start : plan.scored.stop])))
+    return finish(sums)

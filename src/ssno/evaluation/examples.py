@@ -1,0 +1,61 @@
+"""Single forecasts beside their truth, to look at.
+
+Axes: n trajectory, t frame, s predicted frame, c field, then the grid.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.data.trajectories import Trajectories
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.rollout import rollout
+from ssno.metrics.relative import frame_errors
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Some trajectories of a dataset: all true frames, the predicted ones, and when they are."""
+
+    indices: tuple[int, ...]
+    truth: Float[Tensor, "n t c *grid"]
+    """From the first given frame to the last predicted one."""
+    forecast: Float[Tensor, "n s c *grid"]
+    times: tuple[float, ...]
+    """Of the true frames; the forecast covers the last s of them."""
+
+    @property
+    def given(self) -> int:
+        """How many frames were given."""
+        return self.truth.shape[1] - self.forecast.shape[1]
+
+    @property
+    def predicted_times(self) -> tuple[float, ...]:
+        """Times of the predicted frames."""
+        return self.times[self.given :]
+
+    @property
+    def predicted_truth(self) -> Float[Tensor, "n s c *grid"]:
+        """What should have been predicted."""
+        return self.truth[:, self.given :]
+
+    def step_errors(self) -> Float[Tensor, "n s"]:
+        """Relative l2 error of every predicted frame; infinite where the forecast is not finite."""
+        errors = frame_errors(self.forecast, self.predicted_truth)
+        return torch.where(errors.isfinite(), errors, torch.inf)
+
+
+def make_examples(forecaster: Forecaster, data: Trajectories, indices: Sequence[int]) -> Examples:
+    """Forecast some trajectories as the forecaster's protocol says: its given frames, then to the end."""
+    if not indices:
+        raise ValueError("`indices` must name at least one trajectory.")
+    plan = forecaster.window.plan(len(data.times))
+    state, context = data.read(list(indices))
+    frames = slice(plan.given.start, plan.predicted.stop)
+    known = context[:, frames] if context.shape[2] else None
+    given = state[:, plan.given.start : plan.given.stop]
+    forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing)
+    return Examples(tuple(indices), state[:, frames], forecast, tuple(data.times[frames].tolist()))

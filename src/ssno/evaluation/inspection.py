@@ -1,0 +1,211 @@
+"""Look into a trained model: what its state-space layers have learned, in physical units.
+
+A mode of a scan along an axis with grid spacing D (or of the memory, with time step D) and step s per grid point has
+
+    decay length  D / (damping s)          distance over which it falls by 1/e
+    wavelength    2 pi D / (|frequency| s)
+
+and a kernel K, the sum of a channel's modes, has the reach
+
+    reach(q) = the distance within which the fraction q of  sum_l |K_l|  lies.
+
+A kernel exp(-a x) reaches 1/a for q = 1 - 1/e and 3/a for q = 0.95. `damping` itself is the number that the paper's
+histograms show; it starts at 1/2 everywhere. Drawing lives in `ssno.plots.modes` and `ssno.plots.kernels`.
+
+Axes: h channel, n state mode, l grid point or age of a frame.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.layers.memory import TemporalMemory
+from ssno.layers.modes import Modes
+from ssno.layers.s4 import LowRankModes
+from ssno.layers.s4d import S4DBlock
+from ssno.layers.scan import AxisSweep
+from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
+
+MEMORY = "memory"
+ONE_FOLD, MOST = 1 - 1 / math.e, 0.95
+SWEEPS = (AxisSweep, OneWaySweep, ParallelSweep, FlattenedSweep)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """The grid and the times that a model works on; they turn steps into lengths."""
+
+    points: tuple[int, ...]
+    spacing: tuple[float, ...]
+    names: tuple[str, ...]
+    time_step: float = 1.0
+    """Time between frames; 1 counts in frames."""
+
+    def __post_init__(self) -> None:
+        if not len(self.points) == len(self.spacing) == len(self.names):
+            raise ValueError(
+                "`points`, `spacing` and `names` must have one entry per grid axis, got "
+                f"{self.points}, {self.spacing} and {self.names}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """One set of state-space systems, one per channel: a direction of a scan, or the memory."""
+
+    layer: str
+    """Number of the spatial block from 1, or "memory"."""
+    axis: str
+    """Name of the grid axis; "time" for the memory."""
+    direction: str
+    """"forward" or "backward"."""
+    unit: float
+    """Physical distance between neighbouring taps."""
+    damping: Float[Tensor, "h n"]
+    frequency: Float[Tensor, "h n"]
+    step: Float[Tensor, " h"]
+    kernel: Float[Tensor, "h l"]
+    """What a unit at distance l adds, without the skip (with it for the memory, where it is the weight of now)."""
+
+    @property
+    def positions(self) -> Float[Tensor, " l"]:
+        """Physical distance of every tap."""
+        return self.unit * torch.arange(self.kernel.shape[1], dtype=torch.float64)
+
+    @property
+    def decay_lengths(self) -> Float[Tensor, "h n"]:
+        """Distance over which each mode falls by 1/e; infinite without damping."""
+        return self.unit / (self.damping * self.step[:, None])
+
+    @property
+    def wavelengths(self) -> Float[Tensor, "h n"]:
+        """Distance over which each mode turns once; infinite for a mode that does not oscillate."""
+        return 2 * math.pi * self.unit / (self.frequency.abs() * self.step[:, None])
+
+    @property
+    def envelope(self) -> Float[Tensor, " l"]:
+        """Root mean square of the kernels over channels."""
+        return self.kernel.square().mean(0).sqrt()
+
+    @property
+    def shares(self) -> Float[Tensor, "h l"]:
+        """Share of every tap in the absolute sum of its channel's kernel."""
+        size = self.kernel.abs()
+        return size / size.sum(1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)
+
+    def reach(self, fraction: float) -> Float[Tensor, " h"]:
+        """Distance within which this fraction of each channel's kernel lies."""
+        return reach(self.kernel, fraction, unit=self.unit)
+
+
+def reach(kernel: Float[Tensor, "h l"], fraction: float, *, unit: float = 1.0) -> Float[Tensor, " h"]:
+    """The distance within which `fraction` of the sum of |kernel| lies; tap l covers [l, l + 1) times `unit`.
+
+    Sampled with a zero-order hold, a tap is the integral of the continuous kernel over its cell, so the answer is exact
+    at cell borders and linear between them. A kernel of zeros reaches nowhere: 0.
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"`fraction` must lie between 0 and 1, got {fraction}.")
+    mass = kernel.double().abs()
+    borders = torch.nn.functional.pad(mass.cumsum(1), (1, 0))  # h l+1
+    wanted = fraction * borders[:, -1:]
+    cell = (torch.searchsorted(borders, wanted) - 1).clamp(0, mass.shape[1] - 1)
+    inside = (wanted - borders.gather(1, cell)) / mass.gather(1, cell).clamp_min(torch.finfo(torch.float64).tiny)
+    return unit * (cell + inside)[:, 0] * (borders[:, -1] > 0)
+
+
+@torch.no_grad()
+def systems_of(model: nn.Module, geometry: Geometry) -> list[System]:
+    """All state-space systems of a model, spatial ones in the order of its layers, then the memory."""
+    blocks = [module for module in model.modules() if isinstance(module, SWEEPS)]
+    found = [
+        _system(scan.modes, str(number), axis, scan.direction, unit, points)
+        for number, block in enumerate(blocks, start=1)
+        for axis, unit, points, scan in _scans(block, geometry)
+    ]
+    for memory in (module for module in model.modules() if isinstance(module, TemporalMemory)):
+        modes = memory.block.modes
+        assert isinstance(modes, Modes | LowRankModes)
+        system = _system(modes, MEMORY, "time", "forward", geometry.time_step, memory.window)
+        found.append(_with_kernel(system, memory.block.taps(memory.window)))
+    return found
+
+
+def _scans(block: nn.Module, geometry: Geometry) -> Iterator[tuple[str, float, int, S4DBlock]]:
+    """The one-way scans of a spatial block with the axis each runs along, its spacing and its number of points."""
+    scans = list(block.scans)  # type: ignore[arg-type]
+    for number, scan in enumerate(scans):
+        if isinstance(block, FlattenedSweep):  # one line through the whole grid, whose fastest axis sets the step
+            axis = (len(scans) - 1 - number) % len(scans)
+            name, points = f"{geometry.names[axis]} line", math.prod(geometry.points)
+        else:
+            axis, name, points = number, geometry.names[number], geometry.points[number]
+        for part in scan.modules():
+            if isinstance(part, S4DBlock):
+                yield name, geometry.spacing[axis], points, part
+
+
+def _system(modes: Modes | LowRankModes, layer: str, axis: str, direction: str, unit: float, points: int) -> System:
+    return System(
+        layer=layer,
+        axis=axis,
+        direction=direction,
+        unit=unit,
+        damping=torch.exp(modes.log_damping).double(),
+        frequency=modes.frequency.double(),
+        step=torch.exp(modes.log_step).double(),
+        kernel=modes.kernel(points).double(),
+    )
+
+
+def _with_kernel(system: System, kernel: Tensor) -> System:
+    values = {**vars(system), "kernel": kernel.double()}
+    return System(**values)
+
+
+def summarise(systems: Sequence[System], initial: Sequence[System]) -> list[dict[str, Any]]:
+    """One row per system, learned against initial: damping and frequency (mean, spread), lengths (medians).
+
+    Lengths are physical. `damping_change` is relative: 0.172 is the paper's "17.2 % increase from 0.5".
+    """
+    if len(systems) != len(initial):
+        raise ValueError(f"`initial` must match `systems` one by one, got {len(initial)} for {len(systems)}.")
+    return [_row(now, before) for now, before in zip(systems, initial, strict=True)]
+
+
+def _row(now: System, before: System) -> dict[str, Any]:
+    started = before.damping.mean().item()
+    row: dict[str, Any] = {
+        "layer": now.layer,
+        "axis": now.axis,
+        "direction": now.direction,
+        "damping": now.damping.mean().item(),
+        "damping_spread": now.damping.std(correction=0).item(),
+        "initial_damping": started,
+        "damping_change": now.damping.mean().item() / started - 1 if started else None,
+        "frequency": now.frequency.mean().item(),
+        "frequency_spread": now.frequency.std(correction=0).item(),
+        "initial_frequency": before.frequency.mean().item(),
+        "frequency_moved": (now.frequency - before.frequency).abs().mean().item(),
+        "decay_length": _median(now.decay_lengths),
+        "initial_decay_length": _median(before.decay_lengths),
+        "wavelength": _median(now.wavelengths),
+    }
+    if now.layer == MEMORY:
+        row["shares"] = now.shares.mean(0).tolist()
+        row["initial_shares"] = before.shares.mean(0).tolist()
+    for name, fraction in (("reach_63", ONE_FOLD), ("reach_95", MOST)):
+        row[name] = _median(now.reach(fraction))
+        row[f"initial_{name}"] = _median(before.reach(fraction))
+    return row
+
+
+def _median(values: Tensor) -> float | None:
+    """The median, None if it is infinite: JSON has no infinity."""
+    value = values.median().item()
+    return value if math.isfinite(value) else None

@@ -1,0 +1,102 @@
+"""Tables of scores for the terminal, for LaTeX (booktabs) and as CSV.
+
+A `Sheet` is a table of words, made once and shown in either form; a CSV file is written from records with all digits.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from ssno.files.whole import write_whole
+
+LATEX_WORDS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of words: the first column names the row, the others hold its numbers."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.headings):
+                raise ValueError(
+                    f"A row of `{self.title}` has {len(row)} cells for {len(self.headings)} headings: {row}."
+                )
+
+    def terminal(self) -> Table:
+        """For the terminal."""
+        table = Table(title=self.title, title_justify="left")
+        for number, heading in enumerate(self.headings):
+            table.add_column(heading, justify="right" if number else "left")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def latex(self) -> str:
+        """A tabular with the rules of booktabs, numbers to the right."""
+        lines = [_latex_row(self.headings), r"\midrule", *(_latex_row(row) for row in self.rows)]
+        columns = "l" + "r" * (len(self.headings) - 1)
+        return "\n".join(
+            [
+                f"% {self.title}",
+                rf"\begin{{tabular}}{{{columns}}}",
+                r"\toprule",
+                *lines,
+                r"\bottomrule",
+                r"\end{tabular}",
+                "",
+            ]
+        )
+
+
+def number(value: float | int | None) -> str:
+    """Three digits that matter; what is not known or not finite says so."""
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
+
+
+def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
+    """One line per record; columns in the order in which they first appear, empty where a record lacks one."""
+    columns = list(dict.fromkeys(name for record in records for name in record))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=columns, restval="")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a table, whole or not at all, in a folder that is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode())
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join("".join(LATEX_WORDS.get(letter, letter) for letter in cell) for cell in cells) + r" \\"

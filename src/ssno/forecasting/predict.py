@@ -1,0 +1,244 @@
+"""Forecasts without truth, of any length, straight into a file.
+
+    predict(load_forecaster("runs/ks-ssno"), load_dataset("now.h5", "all"), "next.h5", steps=1000)
+
+The last frames of every trajectory are given (as many as the model looks at); what follows is predicted in batches of
+trajectories and written in blocks of frames, so memory depends on neither the horizon nor the number of trajectories.
+The file appears when it is whole and is read like any dataset (`ssno.data.growing` has the layout).
+
+Axes: b trajectory, t frame, c state field, k context field, then the grid.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.data.errors import DataError
+from ssno.data.growing import FrameWriter, block_frames
+from ssno.data.provenance import provenance
+from ssno.data.storage import Layout
+from ssno.data.trajectories import Trajectories
+from ssno.files.whole import whole_file
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.rollout import stream
+from ssno.forecasting.runaway import RunawayWatch
+from ssno.forecasting.scores import Runaway
+
+Report = Callable[[int, int], None]
+TRIAL_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """A forecast to be made: what is given, how far it goes, when its frames are."""
+
+    forecaster: Forecaster
+    data: Trajectories
+    given: range
+    steps: int
+    times: Float[np.ndarray, " t"]
+
+    @property
+    def constant_context(self) -> bool:
+        """Known fields are stored without time, so they last for ever."""
+        return all(block.pattern.axis("time") is None for part in self.data.parts for block in part.context)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all predicted frames before compression."""
+        trajectories, _, channels, *grid = self.data.shape
+        return 4 * trajectories * self.steps * channels * int(np.prod(grid))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A forecast that was made: where it is, how large, and what went wrong with which trajectory."""
+
+    path: Path
+    trajectories: int
+    steps: int
+    times: tuple[float, float]
+    runaways: tuple[Runaway, ...]
+    seconds: float
+
+
+def plan_prediction(
+    forecaster: Forecaster,
+    data: Trajectories,
+    *,
+    steps: int,
+    given: int | None = None,
+    time_step: float | None = None,
+) -> Job:
+    """Check that this forecast can be made, before anything is computed.
+
+    Args:
+        forecaster: what predicts.
+        data: trajectories whose first `given` frames (all, if not said) are known.
+        steps: how many frames to predict after them.
+        time_step: time between frames, if the data hold a single one.
+    """
+    if steps < 1:
+        raise ValueError(f"`steps` must be at least 1, got {steps}.")
+    frames = len(data.times)
+    end = frames if given is None else given
+    if not 1 <= end <= frames:
+        raise ValueError(f"`given` must lie between 1 and the {frames} frames of {data.name!r}, got {given}.")
+    for what, names, wanted in (
+        ("fields", data.fields, forecaster.normalisers.state.fields),
+        ("known fields", data.context_fields, forecaster.normalisers.context.fields),
+    ):
+        if names != wanted:
+            raise DataError(
+                f"{data.name!r} has the {what} {names}, but the model was trained with {wanted}. Name and order them "
+                "alike (for plain arrays with `fields`), or take another run."
+            )
+    if time_step is None:
+        if frames < 2:
+            raise DataError(f"{data.name!r} has one frame, so the time between frames is unknown. Give `time_step`.")
+        time_step = data.time_step
+    job = Job(
+        forecaster,
+        data,
+        range(max(0, end - forecaster.window.seen), end),
+        steps,
+        data.times[end - 1] + time_step * np.arange(1, steps + 1),
+    )
+    if data.context_fields and not job.constant_context and steps > frames - end:
+        raise DataError(
+            f"The known fields {data.context_fields} of {data.name!r} last for {frames - end} steps after the {end} "
+            f"given frames, asked for {steps}. Give fewer frames with `given`, or a file that knows them for longer."
+        )
+    return job
+
+
+def predict(
+    forecaster: Forecaster,
+    data: Trajectories,
+    path: str | Path,
+    *,
+    steps: int,
+    given: int | None = None,
+    time_step: float | None = None,
+    batch_size: int = 16,
+    overwrite: bool = False,
+    report: Report = lambda done, total: None,
+) -> Prediction:
+    """Forecast `steps` frames after the given ones of every trajectory and write them to `path`.
+
+    Args:
+        forecaster: what `train` returned or `load_forecaster` read.
+        data: trajectories to start from; only the last given frames and the known fields are read.
+        path: the new HDF5 file.
+        steps: how many frames to predict.
+        given: how many frames of `data` count as known, from the first; all if not said.
+        time_step: time between frames, if `data` holds a single one.
+        batch_size: trajectories forecast together; changes memory and speed, not results.
+        overwrite: replace an existing file.
+        report: called with (frames done, frames in all).
+    """
+    began, path = time.monotonic(), Path(path)
+    if batch_size < 1:
+        raise ValueError(f"`batch_size` must be at least 1, got {batch_size}.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already. Choose another name, or say `overwrite`.")
+    job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
+    layout = Layout(
+        # Another name, because conventions of a dataset (thinned frames, published splits) are not its forecasts'.
+        name=f"{data.name.removesuffix('-forecast')}-forecast",
+        fields=data.fields,
+        axes=data.axes,
+        times=job.times,
+        context_fields=data.context_fields,
+        attributes={
+            "generator": "ssno predict",
+            "generator_version": provenance()["ssno"],
+            "commit": provenance()["commit"],
+            "given_frames": len(job.given),
+            "last_given_time": float(data.times[job.given[-1]]),
+        },
+    )
+    runaways: list[Runaway] = []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        whole_file(path) as partial,
+        FrameWriter(partial, layout, count=len(data), constant_context=job.constant_context) as writer,
+    ):
+        for first in range(0, len(data), batch_size):
+            rows = range(first, min(first + batch_size, len(data)))
+            watch = _forecast(job, rows, writer, report)
+            runaways += watch.found(first_trajectory=first)
+    ends = (float(job.times[0]), float(job.times[-1]))
+    return Prediction(path, len(data), steps, ends, tuple(runaways), time.monotonic() - began)
+
+
+def trial(job: Job, *, batch_size: int) -> float:
+    """Seconds that the whole forecast will take, from a few steps of its first batch."""
+    rows = range(min(batch_size, len(job.data)))
+    first, context = _start(job, rows)
+    frames = stream(job.forecaster, first, context=context, spacing=job.data.spacing)
+    next(frames)
+    began, steps = time.perf_counter(), min(TRIAL_STEPS, job.steps)
+    for _ in islice(frames, max(0, steps - 1)):
+        pass
+    per_step = (time.perf_counter() - began) / max(1, steps - 1)
+    return per_step * job.steps * -(-len(job.data) // len(rows))
+
+
+def _start(job: Job, rows: range) -> tuple[Tensor, Callable[[int], Tensor] | None]:
+    """Given frames of some trajectories, and the known fields as a function of the frame's number."""
+    some = job.data.select(indices=rows)
+    first = some.select(time_index=list(job.given)).read(slice(None)).state
+    if not job.data.context_fields:
+        return first, None
+    if job.constant_context:
+        known = some.select(time_index=[0]).read(slice(None)).context[:, 0]
+        return first, lambda number: known
+    blocks = _Blocks(some, block_frames(job.data.shape[3:], len(job.data.times)))
+    return first, lambda number: blocks(job.given[0] + number)
+
+
+class _Blocks:
+    """Known fields frame by frame, read from the file a block at a time."""
+
+    def __init__(self, data: Trajectories, size: int):
+        self.data, self.size, self.held = data, size, -1
+        self.block = torch.empty(0)
+
+    def __call__(self, frame: int) -> Float[Tensor, "b k *grid"]:
+        wanted, inside = divmod(frame, self.size)
+        if wanted != self.held:
+            index = list(range(wanted * self.size, min((wanted + 1) * self.size, len(self.data.times))))
+            # The state of later frames is not known yet and may be anything, NaN included.
+            self.block = self.data.select(time_index=index).read(slice(None), finite=False).context
+            self.held = wanted
+        return self.block[:, inside]
+
+
+def _forecast(job: Job, rows: range, writer: FrameWriter, report: Report) -> RunawayWatch:
+    """One batch of trajectories, block by block."""
+    first, context = _start(job, rows)
+    watch = RunawayWatch(job.forecaster.units(first), first)
+    frames = stream(job.forecaster, first, context=context, spacing=job.data.spacing)
+
+    def block(begins: int, stop: int) -> None:  # a function, so that one block is gone before the next is made
+        state = torch.empty(len(rows), stop - begins, *job.data.shape[2:])
+        for number, frame in enumerate(islice(frames, stop - begins)):
+            watch.look_at(frame)
+            state[:, number] = frame
+        numbers = range(len(job.given) + begins, len(job.given) + stop)
+        known = None if context is None else torch.stack([context(number) for number in numbers], dim=1).numpy()
+        writer.write(rows.start, begins, state.numpy(), known)
+
+    for begins in range(0, job.steps, writer.block):
+        stop = min(begins + writer.block, job.steps)
+        block(begins, stop)
+        report(rows.start * job.steps + len(rows) * stop, len(job.data) * job.steps)
+    return watch

@@ -1,0 +1,83 @@
+"""What the modes of a model have learned: damping, wavelength and decay length of every layer against the start.
+
+One ridge per layer, learned in colour, initial in outline; one figure per axis.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ssno.evaluation.inspection import System
+from ssno.plots.style import ink, look, palette
+
+BINS = 60
+HEIGHT = 0.95  # of a ridge, in units of the distance between two
+
+
+def mode_ridges(systems: Sequence[System], initial: Sequence[System], *, length: float, unit: str = "") -> Figure:
+    """Distributions of damping, wavelength and decay length of the systems along one axis, layer by layer.
+
+    Both directions of a layer count together. `length` is the extent of the axis, marked beside the grid spacing.
+    """
+    if not systems or {s.axis for s in systems} != {systems[0].axis}:
+        raise ValueError(f"`systems` must lie along one axis, got {sorted({s.axis for s in systems})}.")
+    layers = list(dict.fromkeys(system.layer for system in systems))
+    unit = f" ({unit})" if unit else ""
+    marks = {"grid spacing": systems[0].unit, "axis": length}
+    panels = {
+        "damping (starts at 0.5)": ([s.damping for s in systems], [s.damping for s in initial], {}),
+        f"wavelength{unit}": ([s.wavelengths for s in systems], [s.wavelengths for s in initial], marks),
+        f"decay length{unit}": ([s.decay_lengths for s in systems], [s.decay_lengths for s in initial], marks),
+    }
+    with look():
+        figure = Figure(figsize=(9.5, 1.5 + 0.6 * len(layers)))
+        row = figure.subplots(1, 3, sharey=True)
+        for axes, (title, (now, before, lines)) in zip(row, panels.items(), strict=True):
+            grouped = [[_of(layer, systems, values) for layer in layers] for values in (now, before)]
+            scale = "log" if lines else "linear"
+            _ridges(axes, grouped[0], grouped[1], scale=scale)
+            axes.set(xlabel=title, xscale=scale, yticks=range(len(layers)), ylim=(len(layers) - 0.8, -1.05))
+            axes.grid(axis="y", visible=False)
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="y", length=0)
+            for label, position in lines.items():
+                axes.axvline(position, color=ink(), linewidth=0.8, linestyle=":")
+                axes.text(position, -1.05, f" {label}", fontsize=7, va="top", ha="left", rotation=90, color="0.5")
+        row[0].set_yticklabels([layer if not layer.isdigit() else f"layer {layer}" for layer in layers])
+        figure.suptitle(f"modes along {systems[0].axis}: learned (colour) and initial (outline)")
+        return figure
+
+
+def _of(layer: str, systems: Sequence[System], values: Sequence[Tensor]) -> Float[np.ndarray, " n"]:
+    return torch.cat([v.flatten() for v, s in zip(values, systems, strict=True) if s.layer == layer]).numpy()
+
+
+def _ridges(axes: Axes, learned: list[np.ndarray], initial: list[np.ndarray], *, scale: str) -> None:
+    everything = np.concatenate([*learned, *initial])
+    usable = everything[np.isfinite(everything) & (everything > 0)]
+    if not len(usable):  # undamped modes: nothing to show
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", color="0.5")
+        return
+    low, high = np.quantile(usable, [0.005, 0.995])
+    edges = (np.geomspace if scale == "log" else np.linspace)(0.8 * low, 1.2 * high, BINS + 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    colour = palette()[0]
+    for position, (now, before) in enumerate(zip(learned, initial, strict=True)):
+        shapes = [_density(values, edges) for values in (now, before)]
+        tallest = max(shapes[0].max(), 1e-12)
+        heights = [position - HEIGHT * np.minimum(shape / tallest, 1.0) for shape in shapes]
+        axes.fill_between(centres, position, heights[0], color=colour, alpha=0.55, linewidth=0, zorder=10 + position)
+        axes.plot(centres, heights[0], color=colour, linewidth=1, zorder=10 + position)
+        axes.plot(centres, heights[1], color=ink(), linewidth=0.9, linestyle="--", alpha=0.7, zorder=10 + position)
+
+
+def _density(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """A histogram smoothed over neighbouring bins, as a share of all values."""
+    counts, _ = np.histogram(values, bins=edges)
+    kernel = np.array([1, 4, 6, 4, 1]) / 16
+    return np.convolve(counts / max(1, len(values)), kernel, mode="same")

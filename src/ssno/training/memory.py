@@ -1,0 +1,179 @@
+"""How much memory a run will hold, counted on parts of it that are known to fit.
+
+Training steps and evaluations of growing size are run while every tensor's storage is counted from its first appearance
+to its end, in forward and backward passes and inside custom functions alike. Growth stops at the run's own size or at a
+budget, beyond which memory is linear in trajectories times frames:
+
+    forecast = process before + ALLOCATOR * (largest of step, evaluation, saving  +  optimiser, averages, best weights)
+
+The first term is read from the operating system after a small step, when all libraries are loaded. `ALLOCATOR` is what
+the C library adds by not giving freed pages back at once; `benchmarks.memory` measures how well all this fits.
+"""
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ssno.data.trajectories import Trajectories
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.scores import score
+from ssno.training.lessons import prepare
+from ssno.training.objective import Objective
+from ssno.training.options import TrainOptions
+from ssno.training.reporter import memory_in_use
+from ssno.training.unrolling import Stage
+
+ALLOCATOR = 1.25
+BUDGET = 2**30
+GROWTH = 4
+
+
+class LiveBytes(TorchDispatchMode):
+    """Inside this context, counts the bytes of all tensors that come to exist: `live` now, `peak` at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self._watched: dict[int, Any] = {}
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
+            if isinstance(value, Tensor):
+                self._watch(value.untyped_storage())
+        return result
+
+    def _watch(self, storage: torch.UntypedStorage) -> None:
+        key, size = id(storage), storage.nbytes()
+        if key not in self._watched:
+            self._watched[key] = weakref.ref(storage, lambda _: self._forget(key, size))
+            self.live += size
+            self.peak = max(self.peak, self.live)
+
+    def _forget(self, key: int, size: int) -> None:
+        del self._watched[key]
+        self.live -= size
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    """The most bytes of new tensors that `work` holds at a time."""
+    with LiveBytes() as count:
+        work()
+    return count.peak
+
+
+def forecast_memory(
+    forecaster: Forecaster, data: Trajectories, valid: Trajectories, options: TrainOptions, *, budget: int = BUDGET
+) -> int:
+    """Bytes that a process training like this will hold at most; nothing larger than about `budget` is tried.
+
+    Call it in a young process: what this one holds already counts as needed.
+    """
+    if not options.workers:
+        data = data.in_memory()
+    batch, valid_batch = min(options.batch_size, len(data)), min(options.batch_size, len(valid))
+    stages = [replace(stage, forcing=float(stage.parallel)) for stage in options.rollout.stages(options.epochs)]
+    plan = forecaster.window.plan(len(data.times))
+
+    def step(stage: Stage) -> Callable[[int, int], int]:
+        return lambda trajectories, frames: peak_bytes(
+            lambda: one_step(forecaster, data, replace(stage, frames=frames), trajectories)
+        )
+
+    def evaluation(trajectories: int, frames: int) -> int:
+        chosen = valid.select(indices=range(trajectories))
+        return peak_bytes(lambda: score(forecaster, chosen, batch_size=trajectories))
+
+    with torch.random.fork_rng():
+        forecaster.train()
+        for stage in stages:
+            one_step(forecaster, data, replace(stage, frames=stage.pushforward + 1), 1)
+        load_libraries()
+        before, most_before = resident(), memory_in_use()
+        peaks = []
+        for stage in dict.fromkeys(stages):
+            frames = stage.frames or len(plan.predicted)
+            lengths = [n for n in growing(frames) if n > stage.pushforward]
+            sizes = [*((1, n) for n in lengths), *((b, frames) for b in growing(batch)[1:])]
+            peaks.append(extrapolated(step(stage), sizes, budget=budget))
+        frames = len(forecaster.window.plan(len(valid.times)).predicted)
+        sizes = [(b, frames) for b in growing(valid_batch)]
+        peaks.append(extrapolated(evaluation, sizes, budget=budget))
+    forecaster.train()
+    weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)
+    kept = weights * (2 + 1 + bool(options.ema))  # two moments, the best weights, the average
+    saving = weights + kept  # a checkpoint is put together in memory
+    return max(most_before, before + round(ALLOCATOR * (kept + max(*peaks, saving))))
+
+
+def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int) -> None:
+    """Forward and backward pass of a lesson, without an optimiser."""
+    objective = Objective(forecaster)
+    lesson, carry = prepare(forecaster, data.read(range(trajectories)), stage=stage), None
+    for part in range(len(lesson.parts)):
+        losses, carry = objective(lesson, part, carry)
+        losses.sum().backward()
+    forecaster.zero_grad()
+
+
+def load_libraries() -> None:
+    """Take an optimiser step of nothing: torch imports a good part of itself at the first one."""
+    nothing = torch.zeros(1, requires_grad=True)
+    nothing.grad = torch.zeros(1)
+    torch.optim.AdamW([nothing]).step()
+
+
+def growing(size: int) -> list[int]:
+    """1, 4, 16, ... and `size` itself at the end."""
+    steps = [1]
+    while steps[-1] * GROWTH < size:
+        steps.append(steps[-1] * GROWTH)
+    return [*steps, size] if size > 1 else steps
+
+
+def extrapolated(measure: Callable[[int, int], int], sizes: Sequence[tuple[int, int]], *, budget: int) -> int:
+    """`measure` at the last of growing (trajectories, frames).
+
+    Each measurement says how far the next may go: as far as the line through the last two stays within the budget.
+    """
+    work = [trajectories * frames for trajectories, frames in sizes]
+    found = {0: measure(*sizes[0])}
+
+    def line(target: int) -> float:
+        before, last = [0, *found][-2:]
+        if before == last:
+            return found[last] * work[target] / work[last]
+        slope = (found[last] - found[before]) / (work[last] - work[before])
+        return found[last] + slope * (work[target] - work[last])
+
+    while True:
+        further = [n for n in range(max(found) + 1, len(sizes)) if line(n) <= budget]
+        if not further:
+            return round(line(len(sizes) - 1))
+        found[further[-1]] = measure(*sizes[further[-1]])
+
+
+def resident() -> int:
+    """Bytes of memory this process holds now; the most it has held where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return memory_in_use()
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def free_memory() -> int:
+    """Bytes that new processes can have without swapping; all there are where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,78 @@
+"""`ssno rollout`: errors of every step and pictures, on the run's grid and on another."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from ssno.cli.main import main
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.examples import make_examples
+from ssno.evaluation.run_folder import open_run
+from ssno.models.registry import MODELS
+from ssno.training.reporter import Silent
+from ssno.training.train import train
+
+
+def run_and_data(folder, *, n_dims: int = 1, fields: int = 1):
+    grid = (16,) * n_dims
+    array = np.random.default_rng(0).normal(size=(20, 8, fields, *grid)).astype(np.float32)
+    np.savez(folder / "mine.npz", u=array)
+    names = ["u", "v"][:fields]
+    data = Trajectories.from_array(array, lengths=[4.0] * n_dims, fields=names, dt=0.5)
+    torch.manual_seed(0)
+    model = MODELS["ssno"].tiny(n_dims=n_dims, in_channels=fields, out_channels=fields).build()
+    train(model, data, folder=folder / "run", epochs=1, batch_size=10, reporter=Silent())
+    words = {"path": "mine.npz", "axes": " ".join(["batch time channel", *"xy"[:n_dims]]), "dt": 0.5}
+    described = {**words, "lengths": [4.0] * n_dims, "fields": names}
+    document = json.loads((folder / "run" / "config.json").read_text())
+    document["run"] = {"data": described, "model": document["config"], "train": document["run"]["train"]}
+    (folder / "run" / "config.json").write_text(json.dumps(document))
+
+
+def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_and_data(tmp_path)
+    main(["rollout", "run", "--index", "1", "0", "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    opened = open_run("run")
+    seen = make_examples(opened.forecaster, opened.load("test"), [1, 0])
+    assert (seen.given, len(seen.predicted_times)) == (4, 4)
+    np.testing.assert_allclose([step["rel_l2"] for step in printed["steps"]], seen.step_errors().T.numpy(), rtol=1e-6)
+    assert [step["time"] for step in printed["steps"]] == [2.0, 2.5, 3.0, 3.5]
+    names = {path.name for path in (tmp_path / "run" / "rollout").iterdir()}
+    assert {"test-0.png", "test-1.png", "test-error.png"} <= names
+    assert len([name for name in names if name.startswith("test-1.")]) == 2
+    main(["rollout", "run", "--points", "8", "--no-draw", "--no-animate"])
+    out = capsys.readouterr().out
+    assert "8 points" in " ".join(out.split())
+    assert "trajectory 0" in out
+
+
+def test_two_dimensions_and_several_fields(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_and_data(tmp_path, n_dims=2, fields=2)
+    main(["rollout", "run", "--split", "valid", "--out", "pictures", "--no-animate"])
+    assert "Pictures: " in capsys.readouterr().out
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert names == {"valid-0-u.png", "valid-0-v.png", "valid-error.png"}
+
+
+def test_other_data_can_be_named_and_no_index_is_refused(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_and_data(tmp_path)
+    np.savez("other.npz", u=np.zeros((10, 8, 1, 16), np.float32))
+    with pytest.raises(SystemExit):
+        main(["rollout", "run", "--data", "other.npz"])
+    assert "other.npz" in capsys.readouterr().err
+    opened = open_run("run")
+    with pytest.raises(ValueError, match="`indices` must name at least one trajectory"):
+        make_examples(opened.forecaster, opened.load("test"), [])
+
+
+def test_a_forecast_that_is_not_finite_has_infinite_errors() -> None:
+    from ssno.evaluation.examples import Examples
+
+    seen = Examples((0,), torch.ones(1, 3, 1, 4), torch.full((1, 2, 1, 4), torch.nan), (0.0, 1.0, 2.0))
+    assert seen.step_errors().isinf().all()

@@ -1,0 +1,134 @@
+"""`ssno evaluate` and `ssno compare` from the command line."""
+
+import csv
+import json
+
+import pytest
+
+from ssno.cli.main import main
+from ssno.evaluation.evaluate import read_evaluation
+from ssno.evaluation.seeds import summarise
+from ssno.models.ffno import FFNOConfig
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+def test_evaluate_prints_a_table_and_writes_every_format(make_run, tmp_path, capsys) -> None:
+    folder = make_run()
+    main(["evaluate", str(folder), "--csv", str(tmp_path / "t.csv"), "--latex", str(tmp_path / "t.tex")])
+    shown = capsys.readouterr().out
+    found = read_evaluation(folder / "evaluation.json")
+    assert "run: 3 test trajectories of ks, 32 points" in shown
+    for name in ("rel_l2", "spectral_error/mid", "correlation_time", "energy_drift", "seconds", "persistence"):
+        assert name in shown
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    assert [row["forecast_by"] for row in rows] == ["run", "persistence", "linear"]
+    assert float(rows[0]["vrmse"]) == found.scores.means["vrmse"]
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+
+
+def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys) -> None:
+    folder = make_run()
+    main(["evaluate", str(folder), "--data", str(short_ks), "--points", "64", "--trajectories", "1"]
+         + ["--solver", "--json"])  # fmt: skip
+    (document,) = json.loads(capsys.readouterr().out)
+    assert document["baselines"]["solver, same grid"]["means"]["rel_l2"] < 1e-6
+    assert document["points"] == [64]
+
+
+def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("ssno.evaluation.evaluate.forecast_seconds", lambda *_, **__: 0.0)
+    main(["evaluate", str(make_run()), "--solver", "--trajectories", "1"])
+    assert "No 'solver, same time': even on the coarsest grid the solver takes longer" in capsys.readouterr().out
+
+
+def test_evaluate_reports_forecasts_that_ran_away(make_run, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("ssno.cli.evaluate.LISTED", 2)
+    folder = make_run()
+    from ssno.forecasting.saved import load_forecaster, save_weights
+
+    weights = {name: 1e20 * value for name, value in load_forecaster(folder).model.state_dict().items()}
+    save_weights(folder, weights)
+    main(["evaluate", str(folder)])
+    shown = capsys.readouterr().out
+    assert "Trajectory 0 is " in shown
+    assert "from predicted step 1 on." in shown
+    assert "... and 1 more." in shown
+
+
+def test_an_ensemble_is_scored_beside_its_members(make_run, capsys) -> None:
+    folders = [str(make_run(f"run{seed}", seed=seed)) for seed in range(2)]
+    main(["evaluate", *folders, "--ensemble"])
+    shown = capsys.readouterr().out
+    assert "ensemble of 2: 3 test trajectories of ks" in shown
+    assert "Spread over error" in shown
+
+
+def test_a_dry_run_foresees_and_writes_nothing(make_run, capsys) -> None:
+    folder = make_run()
+    main(["evaluate", str(folder), str(make_run("other", seed=1)), "--ensemble", "--solver", "--dry-run", "--json"])
+    one, _, together = json.loads(capsys.readouterr().out)
+    assert one["seconds"] > 0 < one["memory_bytes"]
+    assert one["file"] == "evaluation.json"
+    assert together["seconds"] > one["seconds"]
+    main(["evaluate", str(folder), "--dry-run"])
+    assert "nothing was written" in capsys.readouterr().out
+    assert not list(folder.glob("evaluation*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["evaluate"], "`runs`: give the folder of at least one run"),
+        (["evaluate", "a", "--ensemble"], "`--ensemble` needs at least 2 runs, got 1"),
+        (["evaluate", "nowhere"], "`nowhere` holds no model"),
+        (["compare"], "`runs`: give the folders of evaluated runs"),
+        (["compare", "a", "--metrics"], "`--metrics` needs at least one name"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(words, told, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_compare_groups_seeds_and_refuses_to_rank_what_overlaps(make_run, tmp_path, capsys) -> None:
+    ours = [make_run(f"ours{seed}", seed=seed) for seed in range(3)]
+    ffno = FFNOConfig.tiny(memory_window=2, n_modes=8)
+    others = [make_run(f"other{seed}", seed=seed, config=ffno) for seed in range(2)]
+    folders = [str(folder) for folder in (*ours, *others)]
+    main(["evaluate", *folders])
+    capsys.readouterr()
+    main(["compare", *folders, "--csv", str(tmp_path / "c.csv"), "--latex", str(tmp_path / "c.tex")])
+    shown = capsys.readouterr().out
+    assert "mean ± 95 % confidence over seeds" in shown
+    assert "in rel_l2" in shown
+    assert "Welch's test over seeds, 5 %" in shown
+    errors = [read_evaluation(folder / "evaluation.json").scores.means["rel_l2"] for folder in ours]
+    first, second = csv.DictReader((tmp_path / "c.csv").read_text().splitlines())
+    assert (first["name"], first["seeds"], second["name"], second["seeds"]) == ("ssno", "3", "ffno", "2")
+    assert float(first["rel_l2"]) == pytest.approx(summarise(errors).mean)
+    assert float(first["rel_l2 ci95"]) == pytest.approx(summarise(errors).confidence)
+    assert r"$\pm$" in (tmp_path / "c.tex").read_text()
+    main(["compare", folders[0], folders[3], "--metrics", "valid_time", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"]["best"] is None
+    assert document["groups"][0]["summaries"]["valid_time"]["confidence"] is None
+
+
+def test_compare_takes_files_and_refuses_other_grids(make_run, capsys) -> None:
+    folder = make_run()
+    main(["evaluate", str(folder)])
+    main(["evaluate", str(folder), "--points", "64"])
+    main(["compare", str(folder / "evaluation-64.json")])
+    assert "64 points" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["compare", str(folder), str(folder / "evaluation-64.json")])
+    assert "were evaluated on different points ((32,) and (64,))" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["compare", str(folder), "--file", "evaluation-valid.json"])
+    assert "Make it with: ssno evaluate" in capsys.readouterr().err

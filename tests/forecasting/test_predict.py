@@ -1,0 +1,284 @@
+"""`predict`: forecasts of any length into a file that every reader understands."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from ssno.cli.main import main
+from ssno.data.errors import DataError
+from ssno.data.growing import FrameWriter
+from ssno.data.inspection import inspect_data
+from ssno.data.load import load_dataset
+from ssno.data.normalise import fit
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.storage import Layout
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
+from ssno.evaluation.memory import peak_memory
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.predict import plan_prediction, predict
+from ssno.forecasting.rollout import rollout
+from ssno.forecasting.runaway import RunawayWatch
+from ssno.forecasting.saved import save_description, save_weights
+from ssno.forecasting.scores import Runaway
+from ssno.models.ssno import SSNOConfig
+from ssno.models.trivial import LinearConfig
+from ssno.pde.problem import Axis
+
+
+def waves(count: int = 3, frames: int = 6, *, context: str = "none", points: int = 16) -> Trajectories:
+    rng = np.random.default_rng(0)
+    state = rng.normal(size=(count, frames, 1, points))
+    if context == "none":
+        return Trajectories.from_array(state.astype(np.float32), dt=0.5, lengths=[2.0], name="waves")
+    known = rng.normal(size=(count, frames, 1, points))
+    return Trajectories.from_array(
+        np.concatenate([state, known], 2).astype(np.float32),
+        fields=["u", "force"],
+        context_fields=["force"],
+        dt=0.5,
+        lengths=[2.0],
+        name="forced",
+    )
+
+
+def model_for(data: Trajectories, **options) -> Forecaster:
+    torch.manual_seed(0)
+    channels = len(data.fields) + len(data.context_fields)
+    model = SSNOConfig.tiny(in_channels=channels, hidden_channels=4).build()
+    settings = {"normalisers": fit(data, "zscore"), "window": Window(size=4), "spacing": data.spacing}
+    return Forecaster(model, **(settings | options)).eval()
+
+
+def test_the_file_holds_the_rollout_and_reads_like_a_dataset(tmp_path) -> None:
+    data = waves(5)
+    forecaster = model_for(data)
+    done = predict(forecaster, data, tmp_path / "next.h5", steps=40, batch_size=2)
+    read = load_dataset(tmp_path / "next.h5", "all")
+    expected = rollout(forecaster, data.read(slice(None)).state[:, -4:], 40)
+    torch.testing.assert_close(read.read(slice(None)).state, expected, atol=1e-6, rtol=1e-6)
+    assert (read.name, read.fields, read.axes) == ("waves-forecast", data.fields, data.axes)
+    np.testing.assert_allclose(read.times, 2.5 + 0.5 * np.arange(1, 41))
+    assert (done.trajectories, done.runaways, done.times) == (5, (), (3.0, 22.5))
+    found, _ = inspect_data(tmp_path / "next.h5", ReadOptions())
+    assert (found.format, found.frames, found.sets[0].not_finite) == ("The Well / ssno", 40, ())
+    assert [path.name for path in tmp_path.iterdir()] == ["next.h5"]
+
+
+def test_a_forecast_can_be_continued_from_its_file(tmp_path) -> None:
+    data = waves()
+    forecaster = model_for(data)
+    predict(forecaster, data, tmp_path / "whole.h5", steps=12)
+    predict(forecaster, data, tmp_path / "first.h5", steps=6)
+    predict(forecaster, load_dataset(tmp_path / "first.h5", "all"), tmp_path / "second.h5", steps=6)
+    whole, second = (load_dataset(tmp_path / f"{name}.h5", "all") for name in ("whole", "second"))
+    torch.testing.assert_close(second.read(slice(None)).state, whole.read(slice(None)).state[:, 6:])
+    np.testing.assert_allclose(second.times, whole.times[6:])
+    assert second.name == "waves-forecast"
+
+
+@pytest.mark.parametrize("alignment", ["same", "target"])
+def test_known_fields_are_used_after_the_given_frames_and_kept(tmp_path, alignment) -> None:
+    data = waves(context="varying")
+    forecaster = model_for(data, alignment=alignment)
+    predict(forecaster, data, tmp_path / "next.h5", steps=2, given=4)
+    state, context = data.read(slice(None))
+    read = load_dataset(tmp_path / "next.h5", "all")
+    torch.testing.assert_close(read.read([0, 1, 2]).state, rollout(forecaster, state[:, :4], 2, context=context))
+    torch.testing.assert_close(read.read([0, 1, 2]).context, context[:, 4:])
+
+
+def test_constant_known_fields_last_for_ever(tmp_path) -> None:
+    data = waves(context="varying")
+    with FrameWriter(tmp_path / "now.h5", layout_of(data, frames=4), count=3, constant_context=True) as file:
+        state, context = (values.numpy() for values in data.read(slice(None)))
+        file.write(0, 0, state[:, :4], context[:, :1])
+    now = load_dataset(tmp_path / "now.h5", "all")
+    forecaster = model_for(data)
+    predict(forecaster, now, tmp_path / "next.h5", steps=40)
+    known = torch.from_numpy(context[:, :1]).expand(-1, 44, -1, -1)
+    expected = rollout(forecaster, torch.from_numpy(state[:, :4]), 40, context=known)
+    read = load_dataset(tmp_path / "next.h5", "all")
+    torch.testing.assert_close(read.read(slice(None)).state, expected)
+    torch.testing.assert_close(read.read(slice(None)).context, known[:, 4:])
+
+
+def layout_of(data: Trajectories, *, frames: int) -> Layout:
+    return Layout(
+        name="now",
+        fields=data.fields,
+        axes=data.axes,
+        times=data.times[:frames],
+        context_fields=data.context_fields,
+    )
+
+
+def test_another_resolution_goes_in_with_its_spacing(tmp_path) -> None:
+    forecaster, finer = model_for(waves()), waves(points=32)
+    predict(forecaster, finer, tmp_path / "next.h5", steps=3)
+    expected = rollout(forecaster, finer.read(slice(None)).state[:, -4:], 3, spacing=finer.spacing)
+    torch.testing.assert_close(load_dataset(tmp_path / "next.h5", "all").read(slice(None)).state, expected)
+    other = rollout(forecaster, finer.read(slice(None)).state[:, -4:], 3)
+    assert not torch.allclose(expected, other, atol=1e-3)
+
+
+def test_memory_does_not_grow_with_the_horizon(tmp_path) -> None:
+    data = waves()
+    settings = {"normalisers": fit(data, "zscore"), "window": Window(size=2)}
+    forecaster = Forecaster(LinearConfig().build(), **settings)  # cheap to follow; learned models: test_streaming
+
+    def peak(steps: int) -> int:
+        return peak_memory(lambda: predict(forecaster, data, tmp_path / f"{steps}.h5", steps=steps))
+
+    assert peak(500) == peak(50)
+
+
+@pytest.mark.verify
+def test_the_memory_of_the_process_does_not_grow_with_the_horizon(tmp_path) -> None:
+    data = waves(8, points=4096)
+    run_folder(tmp_path, model_for(data))
+    np.save(tmp_path / "now.npy", data.read(slice(None)).state.numpy())
+    program = (
+        "import resource, sys; from ssno.cli.main import main; main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+
+    def peak(steps: int) -> int:
+        words = ["predict", "run", "--input", "now.npy", "--output", f"{steps}.h5", "--steps", str(steps), "--dt", "1"]
+        words += ["--axes", "batch time channel x", "--lengths", "2"]
+        out = subprocess.run([sys.executable, "-c", program, *words], cwd=tmp_path, check=True, capture_output=True)
+        return int(out.stdout.split()[-1])
+
+    short, long = peak(50), peak(500)
+    assert (tmp_path / "500.h5").stat().st_size > 20 * 2**20
+    assert long - short < 10 * 1024  # kilobytes; the 450 more steps are 56 megabytes
+
+
+def run_folder(folder, forecaster: Forecaster):
+    save_description(folder / "run", forecaster)
+    save_weights(folder / "run", dict(forecaster.model.state_dict()))
+    return folder / "run"
+
+
+def exploding(data: Trajectories) -> Forecaster:
+    """Every step multiplies the field by a thousand."""
+
+    class Thousand(torch.nn.Module):
+        def forward(self, frames, *, spacing=None):
+            return 1000 * frames
+
+    return Forecaster(Thousand(), normalisers=fit(data, "none"), window=Window(size=1))
+
+
+def test_a_forecast_that_explodes_is_kept_and_its_first_bad_steps_are_reported(tmp_path) -> None:
+    data = Trajectories.from_array(np.array([1.0, 0.0], np.float32)[:, None, None, None] * np.ones((2, 2, 1, 8)))
+    done = predict(exploding(data), data.select(indices=[0, 1]), tmp_path / "next.h5", steps=20)
+    assert done.runaways == (Runaway(0, 0, "runaway"), Runaway(0, 12, "not finite"))
+    frames = load_dataset(tmp_path / "next.h5", "all").read(slice(None), finite=False).state
+    assert frames[0, :12].isfinite().all()
+    assert not frames[0, 12:].isfinite().any()
+    assert frames[1].isfinite().all()
+
+
+def test_the_watch_counts_a_trajectory_once_per_reason() -> None:
+    given = torch.ones(2, 1, 1, 4)
+    watch = RunawayWatch(model_for(waves()).normalisers.state.bind(None), given)
+    for size in (1.0, 1e3, 1e4, float("nan"), float("inf")):
+        watch.look_at(torch.tensor([1.0, size])[:, None, None].expand(2, 1, 4))
+    assert watch.found(first_trajectory=10) == (Runaway(11, 1, "runaway"), Runaway(11, 3, "not finite"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "`steps` must be at least 1, got 0"),
+        ({"given": 7}, "`given` must lie between 1 and the 6 frames of 'waves', got 7"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, options, message) -> None:
+    data = waves()
+    with pytest.raises(ValueError, match=message):
+        predict(model_for(data), data, tmp_path / "next.h5", **({"steps": 2} | options))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_do_not_fit_are_refused_before_anything_is_written(tmp_path) -> None:
+    data, forced = waves(), waves(context="varying")
+    with pytest.raises(
+        DataError, match=r"'forced' has the known fields \('force',\), but the model was trained with \(\)"
+    ):
+        plan_prediction(model_for(data), forced, steps=1)
+    with pytest.raises(DataError, match=r"last for 2 steps after the 4 given frames, asked for 3"):
+        plan_prediction(model_for(forced), forced, steps=3, given=4)
+    one = data.select(time_index=[0])
+    with pytest.raises(DataError, match="has one frame, so the time between frames is unknown. Give `time_step`"):
+        plan_prediction(model_for(data), one, steps=1)
+    assert plan_prediction(model_for(data), one, steps=2, time_step=0.25).times.tolist() == [0.25, 0.5]
+    (tmp_path / "next.h5").write_text("precious")
+    with pytest.raises(FileExistsError, match="exists already. Choose another name, or say `overwrite`"):
+        predict(model_for(data), data, tmp_path / "next.h5", steps=1)
+    assert (tmp_path / "next.h5").read_text() == "precious"
+
+
+def test_a_forecast_that_fails_half_way_leaves_nothing(tmp_path) -> None:
+    data = waves()
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        predict(model_for(data), data, tmp_path / "next.h5", steps=3, report=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_refuses_what_it_was_not_declared_for(tmp_path) -> None:
+    layout = Layout(name="w", fields=("u",), axes=(Axis("x", 1.0, 4),), times=np.arange(3.0))
+    with pytest.raises(ValueError, match="`count` must be at least 1, got 0"):
+        FrameWriter(tmp_path / "a.h5", layout, count=0)
+    message = "`state` ends at trajectory 2 and frame 4, but the file was declared with 2"
+    with FrameWriter(tmp_path / "b.h5", layout, count=2) as writer, pytest.raises(ValueError, match=message):
+        writer.write(1, 2, np.zeros((1, 2, 1, 4), np.float32))
+
+
+def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = waves()
+    run_folder(tmp_path, model_for(data))
+    np.save("now.npy", data.read(slice(None)).state.numpy())
+    words = ["predict", "run", "--input", "now.npy", "--output", "out/next.h5", "--steps", "5"]
+    words += ["--axes", "batch time channel x", "--dt", "0.5", "--lengths", "2", "--indices", "2", "0"]
+    main([*words, "--dry-run", "--json"])
+    cost = json.loads(capsys.readouterr().out)
+    assert (cost["trajectories"], cost["steps"], cost["last_time"]) == (2, 5, 5.0)
+    assert cost["bytes_at_most"] == 2 * 5 * 16 * 4
+    assert not (tmp_path / "out").exists()
+    main([*words, "--dry-run"])
+    assert "forecast of the forecast" in capsys.readouterr().out
+    main(words)
+    assert "2 trajectories, 5 steps, time 3 to 5" in capsys.readouterr().out
+    expected = rollout(model_for(data), data.read([2, 0]).state[:, -4:], 5)
+    torch.testing.assert_close(load_dataset("out/next.h5", "all").read(slice(None)).state, expected)
+    main([*words, "--overwrite", "--json", "--batch-size", "1", "--given", "4", "--points", "8", "--time-index", "::1"])
+    assert json.loads(capsys.readouterr().out)["times"] == [2.0, 4.0]
+
+
+def test_the_command_exits_with_a_code_when_a_forecast_is_not_finite(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = waves(12)
+    forecaster = model_for(data, increment=True)
+    for parameter in forecaster.model.head.parameters():
+        parameter.data.mul_(1e12)
+    run_folder(tmp_path, forecaster)
+    np.save("now.npy", data.read(slice(None)).state.numpy())
+    words = ["predict", "run", "--input", "now.npy", "--output", "next.h5", "--steps", "3", "--dt", "1"]
+    with pytest.raises(SystemExit, match="3"):
+        main([*words, "--axes", "batch time channel x", "--lengths", "2"])
+    out = capsys.readouterr().out
+    assert "! trajectory 0 is beyond ten times what was given (runaway) from step 1 on" in out
+    assert "is not finite from step" in out
+    assert "more; --json lists them all" in out

@@ -1,0 +1,129 @@
+"""Pictures show what they are given: lines, bands, images and marks carry the numbers."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from ssno.evaluation.calibration import Calibration
+from ssno.evaluation.inspection import Geometry, systems_of
+from ssno.models.registry import MODELS
+from ssno.plots.animation import animate, moving_suffix
+from ssno.plots.bands import Band, band_of, ensemble_bands, error_bands
+from ssno.plots.calibration import calibration_plot
+from ssno.plots.kernels import kernel_panels, memory_weights
+from ssno.plots.modes import mode_ridges
+from ssno.plots.panels import frame_panels
+from ssno.plots.spacetime import forecast_panels
+from ssno.plots.spectra import spectra
+from ssno.plots.style import dark
+
+RNG = np.random.default_rng(0)
+
+
+def test_a_band_holds_the_middle_half_around_the_mean() -> None:
+    band = band_of(np.arange(5.0)[:, None] * np.ones((5, 3)))
+    assert (band.middle[0], band.lower[0], band.upper[0]) == (2.0, 1.0, 3.0)
+    with pytest.raises(ValueError, match="`share` must lie between 0 and 1, got 1"):
+        band_of(np.ones((2, 2)), share=1.0)
+
+
+def test_errors_are_drawn_with_their_spread_and_what_was_given() -> None:
+    values = RNG.uniform(0.1, 1, (6, 4))
+    figure = error_bands(
+        [1.0, 2.0, 3.0, 4.0], {"a": band_of(values), "b": Band([1.0] * 4, [0.5] * 4, [2.0] * 4)}, given_until=0.5
+    )
+    (axes,) = figure.axes
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), values.mean(0))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b", "given"]
+    assert axes.get_yscale() == "log"
+
+
+def test_dark_pictures_have_light_ink_and_no_background() -> None:
+    with dark():
+        figure = error_bands([1.0, 2.0], {"a": Band([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])})
+    assert sum(to_rgb(figure.axes[0].xaxis.label.get_color())) > 2
+    assert figure.get_facecolor()[3] == 0
+    assert (
+        sum(to_rgb(error_bands([1.0, 2.0], {"a": Band([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])}).axes[0].title.get_color()))
+        == 0
+    )
+
+
+def test_an_ensemble_is_drawn_as_mean_and_deviations() -> None:
+    members, truth = RNG.normal(size=(3, 6, 8)), RNG.normal(size=(6, 8))
+    figure = ensemble_bands(np.arange(8.0), members, truth, times=np.arange(6.0).tolist())
+    last = figure.axes[-1]
+    np.testing.assert_allclose(last.lines[0].get_ydata(), members[:, -1].mean(0))
+    np.testing.assert_allclose(last.lines[1].get_ydata(), truth[-1])
+    with pytest.raises(ValueError, match="`members` must hold at least 2 forecasts to have a spread, got 1"):
+        ensemble_bands(np.arange(8.0), members[:1], truth, times=np.arange(6.0).tolist())
+
+
+def test_spectra_show_first_and_last_time() -> None:
+    energies = {"truth": RNG.uniform(1, 2, (5, 9)), "model": RNG.uniform(1, 2, (5, 9))}
+    figure = spectra(np.arange(9.0), energies, times=np.arange(5.0).tolist())
+    assert [axes.get_title() for axes in figure.axes] == ["t = 0", "t = 2", "t = 4"]
+    np.testing.assert_allclose(figure.axes[-1].lines[1].get_ydata(), energies["model"][4, 1:])
+
+
+def test_coverage_below_the_diagonal_is_drawn_there() -> None:
+    figure = calibration_plot(Calibration((0.5, 0.9), (0.3, 0.7), (1.0, 1.0), (2.0, 2.0)), times=[3.0, 4.0])
+    left, right = figure.axes
+    np.testing.assert_allclose(left.lines[1].get_ydata(), [0, 0.3, 0.7])
+    np.testing.assert_allclose(right.lines[0].get_xdata(), [3, 4])
+    assert right.get_title() == "spread over error: 0.50"
+
+
+def test_panels_share_the_colours_of_the_truth_and_survive_what_is_not_finite() -> None:
+    truth = RNG.normal(size=(7, 4, 5))
+    forecast = truth.copy()
+    forecast[-1] = np.nan
+    figure = frame_panels(truth, forecast, times=np.arange(7.0).tolist(), lengths=[1.0, 2.0])
+    images = [axes.images[0] for axes in figure.axes if axes.images]
+    assert len(images) == 15
+    assert images[0].get_clim() == images[5].get_clim()
+    np.testing.assert_allclose(images[0].get_array(), truth[0].T[::-1])
+    lines = forecast_panels(truth[:, 0], np.full((3, 5), np.nan), times=np.arange(7.0).tolist(), length=1.0)
+    assert np.isfinite(lines.axes[2].images[0].get_clim()).all()
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 3])
+def test_animations_have_a_picture_per_frame(n_dims, tmp_path) -> None:
+    truth = RNG.normal(size=(4, *(6, 5, 3)[:n_dims]))
+    path = animate(truth, 0.5 * truth, tmp_path / "a" / "b.gif", times=np.arange(4.0).tolist(), lengths=[1.0] * n_dims)
+    with Image.open(path) as picture:
+        assert picture.n_frames == 4
+    assert [file.name for file in path.parent.iterdir()] == ["b.gif"]
+
+
+def test_an_animation_needs_a_format_that_can_be_written(tmp_path, monkeypatch) -> None:
+    frames = np.zeros((2, 4))
+    with pytest.raises(ValueError, match=r"`path` must end in .gif or .mp4, got 'a.avi'"):
+        animate(frames, frames, tmp_path / "a.avi", times=[0.0, 1.0], lengths=[1.0])
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ValueError, match=r"Writing a.mp4 needs ffmpeg, which is not installed"):
+        animate(frames, frames, tmp_path / "a.mp4", times=[0.0, 1.0], lengths=[1.0])
+    assert moving_suffix() == ".gif"
+
+
+def systems(**fields):
+    model = MODELS["ssno"].tiny(n_layers=5, **fields).build()
+    return systems_of(model, Geometry(points=(16,), spacing=(0.5,), names=("x",), time_step=0.1))
+
+
+def test_kernels_and_modes_are_drawn_layer_by_layer_and_beside_their_start() -> None:
+    everything = systems()
+    spatial = [system for system in everything if system.axis == "x"]
+    figure = kernel_panels(spatial, spatial)
+    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == [f"layer {n}" for n in range(1, 6)]
+    np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), spatial[0].envelope.numpy())
+    np.testing.assert_allclose(figure.axes[0].lines[1].get_xdata(), -spatial[0].positions.numpy())
+    ridges = mode_ridges(spatial, spatial, length=8.0, unit="m")
+    assert ridges.axes[2].get_xlabel() == "decay length (m)"
+    assert len(ridges.axes[0].lines) == 10
+    memory = memory_weights(everything[-1], everything[-1])
+    heights = [patch.get_height() for patch in memory.axes[0].patches]
+    assert sum(heights) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"`systems` must lie along one axis, got \['time', 'x'\]"):
+        mode_ridges(everything, everything, length=8.0)

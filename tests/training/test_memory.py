@@ -1,0 +1,170 @@
+"""Counting memory, growing towards a run's size, and the forecast against real processes."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.memory import MODES, OTHERS, SWEEP, Case, child, compare, picture
+
+from ssno.cli.main import main
+from ssno.data.windows import Window
+from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.training.memory import (
+    ALLOCATOR,
+    LiveBytes,
+    extrapolated,
+    forecast_memory,
+    free_memory,
+    growing,
+    one_step,
+    peak_bytes,
+    resident,
+)
+from ssno.training.options import TrainOptions
+from ssno.training.reporter import memory_in_use
+from ssno.training.train import forecaster_for
+from ssno.training.unrolling import Rollout, Stage
+
+
+def test_live_bytes_count_storages_from_birth_to_death() -> None:
+    with LiveBytes() as count:
+        first = torch.zeros(1000)
+        view = first.view(10, 100)[2:]
+        assert count.live == 4000
+        second = first + 1
+        assert count.live == 8000
+        del first, view
+        assert (count.live, count.peak) == (4000, 8000)
+        del second
+    assert (count.live, count.peak) == (0, 8000)
+
+
+def test_what_a_custom_function_saves_is_counted() -> None:
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x.clone())
+            return x.square()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return 2 * ctx.saved_tensors[0] * gradient
+
+    x = torch.ones(1000, requires_grad=True)
+    with LiveBytes() as count:
+        y = Square.apply(x)
+        assert count.live == 8000
+        y.sum().backward()
+        del y
+    assert count.live == 4000  # the gradient
+    assert peak_bytes(lambda: torch.zeros(10)) == 40
+
+
+def test_growth_ends_at_the_size_itself() -> None:
+    assert [growing(size) for size in (1, 3, 4, 17)] == [[1], [1, 3], [1, 4], [1, 4, 16, 17]]
+
+
+def test_a_line_beyond_the_budget_and_a_measurement_within() -> None:
+    seen = []
+
+    def measure(trajectories: int, frames: int) -> int:
+        seen.append((trajectories, frames))
+        return 50 + 10 * trajectories * frames
+
+    sizes = [(1, 1), (1, 4), (4, 4), (16, 4), (32, 4)]
+    assert extrapolated(measure, sizes, budget=10**6) == 50 + 1280
+    assert seen == [(1, 1), (32, 4)]
+    seen.clear()
+    assert extrapolated(measure, sizes, budget=1000) == 50 + 1280
+    assert (32, 4) not in seen
+    assert len(seen) == 3
+    assert extrapolated(measure, [(1, 1), (2, 1)], budget=0) == 120  # nothing may be tried twice: in proportion
+
+
+def test_memory_of_the_process_is_known_on_every_system(monkeypatch) -> None:
+    assert 10**7 < resident() <= memory_in_use() * 1.05
+    assert free_memory() > 10**7
+
+    def missing(self, **_):
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert resident() == memory_in_use()
+    assert free_memory() > 10**7
+
+
+def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
+    forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
+
+    def held(**stage) -> int:
+        return peak_bytes(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 2))
+
+    full = held()
+    assert all(parameter.grad is None for parameter in forecaster.parameters())
+    assert held(frames=4) == pytest.approx(full, rel=0.02)
+    assert held(frames=1) < 0.6 * full
+    assert held(cut=1) < 0.7 * full
+    assert held(recompute=True) < 0.7 * full
+
+
+def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
+    monkeypatch.setattr("ssno.training.memory.extrapolated", lambda _, sizes, budget: sizes[-1][1] * 2**40)
+    forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
+    options = TrainOptions(rollout=Rollout(frames=(1, 3, 2)))
+    valid = waves.select(time_index=range(6))  # two predicted frames
+    assert 3 * 2**40 < forecast_memory(forecaster, waves, valid, options) < 1.01 * ALLOCATOR * 4 * 2**40
+
+
+def test_a_run_that_does_not_fit_is_not_tried(tmp_path, monkeypatch, capsys) -> None:
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).standard_normal((12, 8, 16)).astype(np.float32))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ssno.training.estimate.free_memory", lambda: -(2**40))
+    words = ["train", "noise.npy", "--model", "ssno:tiny", "--data.axes", "batch time x", "--dry-run"]
+    main([*words, "--json"])
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["memory_bytes"] > 10**7
+    assert cost["seconds"] is None
+    assert cost["disk_bytes"] is None
+    main(words)
+    assert "The run does not fit, so no step was tried. Lower --train.batch-size" in capsys.readouterr().out
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_forecast_is_within_a_fifth_of_a_real_process() -> None:
+    assert 0.8 < compare(Case("teacher forcing", 8))["ratio"] < 1.2
+
+
+def test_the_picture_shows_every_mode() -> None:
+    rows = [
+        {"mode": mode, "frames": frames, "measured_bytes": 2**20 * frames, "forecast_bytes": 2**20 * frames}
+        for mode in MODES
+        for frames in (4, 8)
+    ]
+    labels = [text.get_text() for text in picture(rows).axes[0].get_legend().get_texts()]
+    assert labels == [*MODES, "forecast before the run"]
+
+
+def test_a_child_that_fails_says_which(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(RuntimeError, match="`measure` failed for .*mode='pushforward', frames=4"):
+        child("measure", Case("pushforward", 4))
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("case", [*SWEEP[::3], *OTHERS], ids=str)
+def test_forecasts_are_within_a_fifth_in_every_mode(case) -> None:
+    assert 0.8 < compare(case)["ratio"] < 1.2
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("mode", MODES)
+def test_forecasts_from_small_parts_are_within_a_fifth(mode) -> None:
+    case = Case(mode, 16)
+    model, data, valid, options = case.setting()
+    forecaster = forecaster_for(model, data, options, window=Window(size=4))
+    small, whole = (forecast_memory(forecaster, data, valid, options, budget=size * 2**20) for size in (60, 4096))
+    assert small == pytest.approx(whole, rel=0.2)
