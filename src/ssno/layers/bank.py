@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from ssno.layers.gated import with_skip
+from ssno.layers.gated import ScanWeights, mixing_weights, with_skip
 from ssno.layers.modes import kernels_of
 from ssno.layers.s4d import S4DBlock
 from ssno.ssm.scan import CHUNKED_FROM, Kernels
@@ -25,12 +25,20 @@ class Request(NamedTuple):
     spacing: float
 
 
-KernelsPerScan = Sequence[Kernels | None] | None
-"""Of one block, in the order of its scans; None where nothing is known beforehand."""
+WeightsPerScan = Sequence[ScanWeights] | None
+"""Of one block, in the order of its scans; None if they are to be made on the way."""
 
 
-def sample(requests: Sequence[Request]) -> list[Kernels | None]:
-    """Kernels for every request, in order; None for axes so long that states are carried instead."""
+def sample(requests: Sequence[Request]) -> list[ScanWeights]:
+    """Weights for every request, in order."""
+    systems = [system for request in requests for system in request.systems]
+    counts = [len(request.systems) for request in requests]
+    mixing = (stacked.split(counts) for stacked in mixing_weights(systems))
+    return [ScanWeights(*parts) for parts in zip(sample_kernels(requests), *mixing, strict=True)]
+
+
+def sample_kernels(requests: Sequence[Request]) -> list[Kernels | None]:
+    """Kernels for every request, in order."""
     found: list[Kernels | None] = [None] * len(requests)
     groups: dict[tuple[int, float], list[int]] = {}
     for index, request in enumerate(requests):

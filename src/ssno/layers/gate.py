@@ -36,7 +36,10 @@ def gate(
     """Gate and sum all directions, and add `copies` of the residual."""
     if plain():
         return plain_gate(y, weight, bias, residual=residual, copies=copies)
-    return GateFunction.apply(y, weight, bias, residual if copies else None, copies)
+    residual = residual if copies else None
+    if not torch.is_grad_enabled():
+        return computed_gate(y, weight, bias, residual, copies)
+    return GateFunction.apply(y, weight, bias, residual, copies)
 
 
 def plain_gate(
@@ -57,6 +60,27 @@ def plain_gate(
     return out
 
 
+def computed_gate(y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, copies: int) -> Tensor:
+    """The formula in native code, or piece by piece."""
+    if y.stride(2) != 1:
+        y = y.contiguous()
+    if fused(y, weight, bias):
+        rest = None if residual is None else residual.contiguous()
+        return operations.gate_forward(y, weight.contiguous(), bias.contiguous(), rest, copies)
+    if y.shape[2] <= PIECE:  # one piece: fewer and larger operations
+        gated = functional.glu(torch.baddbmm(bias[..., None], weight, functional.gelu(y).transpose(0, 1)), dim=1).sum(0)
+        return gated if residual is None else gated.add_(residual, alpha=copies)
+    out = torch.mul(residual, copies) if residual is not None else torch.zeros_like(y[:, 0])
+    for piece, active, mixed in pieces(y, 1):
+        for direction in range(y.shape[1]):
+            here = y[:, direction, piece]
+            torch.ops.aten.gelu.out(here, out=active)
+            torch.addmm(bias[direction, :, None], weight[direction], active, out=mixed)
+            value, openness = mixed.chunk(2)
+            out[:, piece].addcmul_(value, openness.sigmoid_())
+    return out
+
+
 class GateFunction(torch.autograd.Function):
     """`gate` with a backward pass that keeps y and the weights, nothing else."""
 
@@ -66,18 +90,7 @@ class GateFunction(torch.autograd.Function):
             y = y.contiguous()
         ctx.save_for_backward(y, weight, bias)
         ctx.copies = copies
-        if fused(y, weight, bias):
-            rest = None if residual is None else residual.contiguous()
-            return operations.gate_forward(y, weight.contiguous(), bias.contiguous(), rest, copies)
-        out = torch.mul(residual, copies) if residual is not None else torch.zeros_like(y[:, 0])
-        for piece, active, mixed in pieces(y, 1):
-            for direction in range(y.shape[1]):
-                here = y[:, direction, piece]
-                torch.ops.aten.gelu.out(here, out=active)
-                torch.addmm(bias[direction, :, None], weight[direction], active, out=mixed)
-                value, openness = mixed.chunk(2)
-                out[:, piece].addcmul_(value, openness.sigmoid_())
-        return out
+        return computed_gate(y, weight, bias, residual, copies)
 
     @staticmethod
     @once_differentiable

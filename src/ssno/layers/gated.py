@@ -4,13 +4,14 @@
 
 Blocks differ in the system behind the kernel: diagonal (`ssno.layers.s4d`), diagonal plus low rank (`ssno.layers.s4`).
 
-Axes: b line, h channel, d direction, l grid point; o and i: what comes before and after the scanned axis. `forward`
-takes (b, h, l) like every sequence layer; models call `gated_scan` with (h, o, l, i), the layout of a field with its
-channel first, in which a scan is one matrix product per channel and no copy is made.
+Axes: b line, h channel, g = 2h gated channel, d direction, l grid point; o and i: what comes before and after the
+scanned axis. `forward` takes (b, h, l) like every sequence layer; models call `gated_scan` with (h, o, l, i), the
+layout of a field with its channel first, in which a scan is one matrix product per channel and no copy is made.
 """
 
 import abc
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -59,37 +60,51 @@ def with_skip(
     return torch.cat([kernel[..., :1] + skip[..., None], kernel[..., 1:]], dim=-1)
 
 
+class ScanWeights(NamedTuple):
+    """What one scan needs of its systems: kernels (None: states are to be carried instead), and mixing weights."""
+
+    kernels: Kernels | None
+    weight: Float[Tensor, "d g h"]
+    bias: Float[Tensor, "d g"]
+
+    def prepared(self, lines: int) -> "ScanWeights":
+        """The same, ready for many scans of so many lines each."""
+        return self._replace(kernels=self.kernels.prepared(lines)) if self.kernels is not None else self
+
+
 def gated_scan(
     blocks: Sequence[GatedBlock],
     x: Float[Tensor, "h o l i"],
     *,
     spacing: float = 1.0,
-    kernels: Kernels | None = None,
+    weights: ScanWeights | None = None,
     copies_of_input: int = 0,
 ) -> Float[Tensor, "h o l i"]:
     """Scan along l with every block in its direction, gate, and add up: one block, or a forward and a backward one.
 
-    `kernels` are the blocks' own, if known already (`ssno.layers.bank` samples those of a whole model at once).
+    `weights` are the blocks' own, if known already (`ssno.layers.bank` prepares those of a whole model at once).
     """
     channels, outer, length, inner = x.shape
+    if weights is None:
+        weights = ScanWeights(None, *mixing_weights(blocks))
     if outer > 1 and inner > 1 and not fused(x):  # only native code scans a middle axis as it lies
         lines = x.transpose(1, 2).reshape(channels, 1, length, outer * inner)
-        out = gated_scan(blocks, lines, spacing=spacing, kernels=kernels, copies_of_input=copies_of_input)
+        out = gated_scan(blocks, lines, spacing=spacing, weights=weights, copies_of_input=copies_of_input)
         return out.view(channels, length, outer, inner).transpose(1, 2)
+    kernels = weights.kernels
     y = _carried(blocks, x, spacing=spacing) if kernels is None else None
     if y is None:
         if kernels is None:
             taps = torch.stack([block.taps(length, spacing=spacing) for block in blocks])
             kernels = Kernels(taps, tuple(block.direction for block in blocks), blocks[0].boundary)
         y = scan_kernels(x, kernels, method=blocks[0].method)
-    out = gate(
-        y.flatten(2),
-        torch.stack([block.mix.weight for block in blocks]),
-        torch.stack([block.mix.bias for block in blocks]),
-        residual=x.reshape(channels, -1),
-        copies=copies_of_input,
-    )
-    return out.view(x.shape)
+    residual = x.reshape(channels, -1)
+    return gate(y.flatten(2), weights.weight, weights.bias, residual=residual, copies=copies_of_input).view(x.shape)
+
+
+def mixing_weights(blocks: Sequence[GatedBlock]) -> tuple[Float[Tensor, "d g h"], Float[Tensor, "d g"]]:
+    """The channel mixing of several blocks, one above the other."""
+    return torch.stack([block.mix.weight for block in blocks]), torch.stack([block.mix.bias for block in blocks])
 
 
 def _carried(

@@ -9,13 +9,12 @@ Axes: b trajectory, t time slot, h channel, p grid point, k age of a frame (0 is
 
 from typing import Literal, get_args
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.layers.gate import gate
-from ssno.layers.gated import GatedBlock, gated_scan
+from ssno.layers.gated import GatedBlock, ScanWeights, gated_scan, mixing_weights
 from ssno.layers.modes import require_one_of
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
@@ -59,13 +58,13 @@ class TemporalMemory(nn.Module):
         taps = self.taps() if taps is None else taps
         fitted = functional.pad(taps[:, :slots], (0, max(0, slots - self.window)))
         lines = features.reshape(features.shape[0], -1, slots, 1)
-        return gated_scan([self.block], lines, kernels=Kernels(fitted[None], ("forward",))).view(features.shape)
+        weights = ScanWeights(Kernels(fitted[None], ("forward",)), *mixing_weights([self.block]))
+        return gated_scan([self.block], lines, weights=weights).view(features.shape)
 
     def newest(
         self, buffer: Float[Tensor, "k h *points"], *, taps: Float[Tensor, "h window"] | None = None
     ) -> Float[Tensor, "h *points"]:
         """Only the newest slot, from a buffer of at most `window` feature maps, oldest first."""
-        weights = (self.taps() if taps is None else taps)[:, : buffer.shape[0]].flip(1)  # h k, oldest first
-        mixed = torch.einsum("hk,khp->hp", weights, buffer.flatten(2))
-        weight, bias = self.block.mix.weight[None], self.block.mix.bias[None]
-        return gate(mixed[:, None], weight, bias).view(buffer.shape[1:])
+        by_age = (self.taps() if taps is None else taps)[:, : buffer.shape[0]].flip(1).t()  # k h, oldest first
+        mixed = (by_age[..., None] * buffer.flatten(2)).sum(dim=0)
+        return gate(mixed[:, None], *mixing_weights([self.block])).view(buffer.shape[1:])

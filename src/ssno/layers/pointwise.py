@@ -18,8 +18,12 @@ def coordinates(grid: Sequence[int], *, like: Tensor) -> Float[Tensor, "axes *gr
 
 def with_coordinates(frames: Float[Tensor, "n c *grid"]) -> Float[Tensor, "n d *grid"]:
     """Append one coordinate channel per axis to every frame."""
-    where = coordinates(frames.shape[2:], like=frames)
-    return torch.cat([frames, where.expand(frames.shape[0], *where.shape)], dim=1)
+    return append(coordinates(frames.shape[2:], like=frames), frames)
+
+
+def append(fields: Float[Tensor, "a *grid"], frames: Float[Tensor, "n c *grid"]) -> Float[Tensor, "n d *grid"]:
+    """Append the same fields to every frame."""
+    return torch.cat([frames, fields.expand(frames.shape[0], *fields.shape)], dim=1)
 
 
 class Pointwise(nn.Linear):

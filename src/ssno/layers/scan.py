@@ -17,12 +17,11 @@ from typing import Literal, get_args
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.bank import KernelsPerScan, Request
-from ssno.layers.gated import gated_scan
+from ssno.layers.bank import Request, WeightsPerScan
+from ssno.layers.gated import ScanWeights, gated_scan
 from ssno.layers.modes import ModeOptions, require_one_of
 from ssno.layers.s4d import S4DBlock
 from ssno.ssm.kernel import Boundary
-from ssno.ssm.scan import Kernels
 
 Residual = Literal["sum", "path", "none"]
 
@@ -54,10 +53,10 @@ class TwoWayScan(nn.Module):
         return self.lines(x.permute(1, 2, 0)[:, None], spacing=spacing)[:, 0].permute(2, 0, 1)
 
     def lines(
-        self, x: Float[Tensor, "h o l i"], *, spacing: float = 1.0, kernels: Kernels | None = None
+        self, x: Float[Tensor, "h o l i"], *, spacing: float = 1.0, weights: ScanWeights | None = None
     ) -> Float[Tensor, "h o l i"]:
         """The same on a field with its channel first, along the axis between o and i."""
-        return gated_scan(self.systems, x, spacing=spacing, kernels=kernels, copies_of_input=self.copies_of_input)
+        return gated_scan(self.systems, x, spacing=spacing, weights=weights, copies_of_input=self.copies_of_input)
 
     @property
     def systems(self) -> tuple[S4DBlock, S4DBlock]:
@@ -93,19 +92,19 @@ class AxisSweep(nn.Module):
         field: Float[Tensor, "h *grid b"],
         *,
         spacing: Sequence[float],
-        kernels: KernelsPerScan = None,
+        weights: WeightsPerScan = None,
     ) -> Float[Tensor, "h *grid b"]:
-        """Scan axis after axis. `kernels`, if known already, are those of `requests`."""
-        known_kernels = each_or_none(kernels, self.scans)
-        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_kernels, strict=True)):
+        """Scan axis after axis. `weights`, if known already, are those of `requests`."""
+        known_weights = each_or_none(weights, self.scans)
+        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_weights, strict=True)):
             assert isinstance(scan, TwoWayScan)
-            field = scan.lines(around(field, axis), spacing=step, kernels=known).view(field.shape)
+            field = scan.lines(around(field, axis), spacing=step, weights=known).view(field.shape)
         return field
 
 
-def each_or_none(kernels: KernelsPerScan, scans: Sized) -> Sequence[Kernels | None]:
-    """Kernels per scan; None for each if there are none."""
-    return [None] * len(scans) if kernels is None else kernels
+def each_or_none(weights: WeightsPerScan, scans: Sized) -> Sequence[ScanWeights | None]:
+    """Weights per scan; None for each if there are none."""
+    return [None] * len(scans) if weights is None else weights
 
 
 def around(field: Float[Tensor, "h *grid b"], axis: int) -> Float[Tensor, "h o l i"]:

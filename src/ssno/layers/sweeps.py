@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.layers.bank import KernelsPerScan, Request
+from ssno.layers.bank import Request, WeightsPerScan
 from ssno.layers.gated import gated_scan
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions
@@ -53,14 +53,14 @@ class OneWaySweep(nn.Module):
         field: Float[Tensor, "h *grid b"],
         *,
         spacing: Sequence[float],
-        kernels: KernelsPerScan = None,
+        weights: WeightsPerScan = None,
     ) -> Float[Tensor, "h *grid b"]:
-        """Scan axis after axis. `kernels`, if known already, are those of `requests`."""
-        known_kernels = each_or_none(kernels, self.scans)
-        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_kernels, strict=True)):
+        """Scan axis after axis. `weights`, if known already, are those of `requests`."""
+        known_weights = each_or_none(weights, self.scans)
+        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_weights, strict=True)):
             assert isinstance(scan, S4DBlock)
             lines = around(field, axis)
-            field = gated_scan(scan.systems, lines, spacing=step, kernels=known, copies_of_input=1).view(field.shape)
+            field = gated_scan(scan.systems, lines, spacing=step, weights=known, copies_of_input=1).view(field.shape)
         return field
 
 
@@ -99,17 +99,17 @@ class FlattenedSweep(nn.Module):
         field: Float[Tensor, "h *grid b"],
         *,
         spacing: Sequence[float],
-        kernels: KernelsPerScan = None,
+        weights: WeightsPerScan = None,
     ) -> Float[Tensor, "h *grid b"]:
-        """Scan line after line without lifting the pen. `kernels`, if known already, are those of `requests`."""
+        """Scan line after line without lifting the pen. `weights`, if known already, are those of `requests`."""
         for turn, (scan, mixing, known) in enumerate(
-            zip(self.scans, self.mixings, each_or_none(kernels, self.scans), strict=True)
+            zip(self.scans, self.mixings, each_or_none(weights, self.scans), strict=True)
         ):
             assert isinstance(scan, TwoWayScan)
             here, there = list(range(1, 1 + len(self.scans))), [1 + axis for axis in self.order(turn)]
             turned = field.movedim(there, here)
             line = turned.flatten(1, -2)[:, None]
-            scanned = scan.lines(line, spacing=spacing[self.order(turn)[-1]], kernels=known)[:, 0]
+            scanned = scan.lines(line, spacing=spacing[self.order(turn)[-1]], weights=known)[:, 0]
             field = field + mixing(scanned).unflatten(1, turned.shape[1:-1]).movedim(here, there)
         return field
 
@@ -160,12 +160,12 @@ class ParallelSweep(nn.Module):
         field: Float[Tensor, "h *grid b"],
         *,
         spacing: Sequence[float],
-        kernels: KernelsPerScan = None,
+        weights: WeightsPerScan = None,
     ) -> Float[Tensor, "h *grid b"]:
-        """Scan all axes at once. `kernels`, if known already, are those of `requests`."""
+        """Scan all axes at once. `weights`, if known already, are those of `requests`."""
         scanned = torch.zeros_like(field)
-        known_kernels = each_or_none(kernels, self.scans)
-        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_kernels, strict=True)):
+        known_weights = each_or_none(weights, self.scans)
+        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_weights, strict=True)):
             assert isinstance(scan, TwoWayScan)
-            scanned = scanned + scan.lines(around(field, axis), spacing=step, kernels=known).view(field.shape)
+            scanned = scanned + scan.lines(around(field, axis), spacing=step, weights=known).view(field.shape)
         return field + self.backcast(scanned)

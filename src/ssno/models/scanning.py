@@ -18,15 +18,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.layers.bank import sample
+from ssno.layers.gated import ScanWeights
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions, require_one_of
-from ssno.layers.pointwise import Pointwise, with_coordinates
+from ssno.layers.pointwise import Pointwise, append, coordinates
 from ssno.models.config import require_positive
 from ssno.models.history import MemoryConfig, require_state_size
 from ssno.models.operator import MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.ssm.kernel import Boundary
-from ssno.ssm.scan import Kernels
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
 
@@ -83,18 +83,21 @@ class ScanConfig(MemoryConfig):
         return replace(cls(hidden_channels=16, n_layers=2, d_state=8, memory_d_state=8, head_channels=32), **fields)
 
 
-class ScanKernels(NamedTuple):
-    """The kernels of a model on one grid: relative spacing per axis, and for every block one entry per scan."""
+class ScanSetting(NamedTuple):
+    """What a model makes of its weights on one grid: for every block the weights of its scans, and the coordinates."""
 
     spacing: tuple[float, ...]
-    blocks: list[list[Kernels | None]]
+    blocks: list[list[ScanWeights]]
+    coordinates: Float[Tensor, "axes *grid"] | None
 
-    def prepared(self, frames: int, grid: Sequence[int]) -> "ScanKernels":
+    def prepared(self, frames: int, grid: Sequence[int]) -> "ScanSetting":
         """The same, ready for scans of so many frames again and again."""
         points = frames * math.prod(grid)
-        return self._replace(
-            blocks=[[k and k.prepared(points // k.taps.shape[-1]) for k in kernels] for kernels in self.blocks]
-        )
+        blocks = [
+            [w.prepared(points // w.kernels.taps.shape[-1]) if w.kernels is not None else w for w in weights]
+            for weights in self.blocks
+        ]
+        return self._replace(blocks=blocks)
 
 
 class ScanOperator(MemoryOperator, Pretrained):
@@ -113,25 +116,26 @@ class ScanOperator(MemoryOperator, Pretrained):
         self.blocks_after = nn.ModuleList(config.block() for _ in range(config.n_layers - position))
         self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
-    def sampled(self, grid: Sequence[int], *, spacing: Spacing = None) -> ScanKernels:
-        """The kernels of every block's scans on a grid, all sampled together."""
+    def sampled(self, grid: Sequence[int], *, spacing: Spacing = None) -> ScanSetting:
+        """The weights of every block's scans on a grid, all kernels sampled together."""
         relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
         per_block = [block.requests(grid, relative) for block in (*self.blocks_before, *self.blocks_after)]
         found = iter(sample([request for requests in per_block for request in requests]))
-        return ScanKernels(relative, [[next(found) for _ in requests] for requests in per_block])
+        where = coordinates(grid, like=self.lift.weight) if self.config.coordinates else None
+        return ScanSetting(relative, [[next(found) for _ in requests] for requests in per_block], where)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: ScanKernels) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], sampled: ScanSetting) -> tuple[Tensor, None]:
         """Lift and sweep."""
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = frames if sampled.coordinates is None else append(sampled.coordinates, frames)
         features = self.lift(fields.movedim(0, -1))
-        for block, kernels in zip(self.blocks_before, sampled.blocks, strict=False):
-            features = block(features, spacing=sampled.spacing, kernels=kernels)
+        for block, weights in zip(self.blocks_before, sampled.blocks, strict=False):
+            features = block(features, spacing=sampled.spacing, weights=weights)
         return features, None
 
-    def after(self, features: Tensor, passed: None, sampled: ScanKernels) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, sampled: ScanSetting) -> Float[Tensor, "n c *grid"]:
         """Sweep and project."""
-        for block, kernels in zip(self.blocks_after, sampled.blocks[len(self.blocks_before) :], strict=True):
-            features = block(features, spacing=sampled.spacing, kernels=kernels)
+        for block, weights in zip(self.blocks_after, sampled.blocks[len(self.blocks_before) :], strict=True):
+            features = block(features, spacing=sampled.spacing, weights=weights)
         return self.head(features).movedim(-1, 0)
 
 

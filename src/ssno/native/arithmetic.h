@@ -27,6 +27,13 @@ inline void gemm(bool transpose_a, bool transpose_b, int m, int n, int k, const 
                       &ldc);
 }
 
+// Room for `size` numbers, the calling thread's own, kept from call to call; what was in it is lost.
+inline float* scratch(std::int64_t size) {
+    static thread_local std::vector<float> room;
+    if (static_cast<std::int64_t>(room.size()) < size) room.resize(size);
+    return room.data();
+}
+
 // exp(x), relative error below 2e-7: 2^n times a polynomial on |r| <= ln(2) / 2.
 inline float fast_exp(float x) {
     x = std::min(std::max(x, -87.0f), 87.0f);

@@ -45,9 +45,9 @@ def use(engine: Engine) -> Iterator[None]:
 
 def plain() -> bool:
     """Whether operations are to be written out."""
-    return _engine.get() == "plain" or torch.compiler.is_compiling() or torch.compiler.is_exporting()
+    return torch.compiler.is_compiling() or torch.compiler.is_exporting() or _engine.get() == "plain"
 
 
 def fused(*tensors: Tensor) -> bool:
     """Whether the native operations are to compute on these tensors."""
-    return _engine.get() in ("auto", "fused") and not plain() and available(*tensors)
+    return not plain() and _engine.get() != "torch" and available(*tensors)

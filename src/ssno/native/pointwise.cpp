@@ -13,21 +13,33 @@
 
 namespace {
 
-constexpr int BLOCK = 512;  // positions per block: a block of 64 channels is 128 KiB
+constexpr int BLOCK = 512;    // positions per block: a block of 64 channels is 128 KiB
+constexpr int SMALLEST = 64;  // fewer are not worth a second thread
+
+// How positions are shared out: `count` blocks of `size`, over so many threads.
+struct Blocks {
+    std::int64_t positions, count;
+    int size, threads;
+
+    Blocks(std::int64_t all, int available) : positions(all) {
+        const std::int64_t share = (all + available - 1) / available;  // a short field is split among the threads too
+        size = static_cast<int>(std::min<std::int64_t>(BLOCK, std::max<std::int64_t>(SMALLEST, share)));
+        count = (all + size - 1) / size;
+        threads = static_cast<int>(std::min<std::int64_t>(available, count));
+    }
+};
 
 // Run `body(first, count, thread)` over blocks of positions, every matrix product on the thread that asks for it.
 template <typename Body>
-void over_blocks(std::int64_t positions, int threads, Body body) {
-    const std::int64_t blocks = (positions + BLOCK - 1) / BLOCK;
-    threads = static_cast<int>(std::max<std::int64_t>(1, std::min<std::int64_t>(threads, blocks)));
-#pragma omp parallel num_threads(threads)
+void over(const Blocks& blocks, Body body) {
+#pragma omp parallel num_threads(blocks.threads)
     {
         const int before = set_gemm_threads(1);
         const int thread = omp_get_thread_num();
 #pragma omp for schedule(static)
-        for (std::int64_t block = 0; block < blocks; ++block) {
-            const std::int64_t first = block * BLOCK;
-            body(first, static_cast<int>(std::min<std::int64_t>(BLOCK, positions - first)), thread);
+        for (std::int64_t block = 0; block < blocks.count; ++block) {
+            const std::int64_t first = block * blocks.size;
+            body(first, static_cast<int>(std::min<std::int64_t>(blocks.size, blocks.positions - first)), thread);
         }
         set_gemm_threads(before);
     }
@@ -49,10 +61,8 @@ void gate_forward(const float* y, std::int64_t channel_stride, std::int64_t dire
                   const float* bias, const float* residual, float copies, float* out, int channels, int directions,
                   std::int64_t positions, int threads) {
     const int h = channels;
-    const std::int64_t scratch = static_cast<std::int64_t>(3) * h * BLOCK;
-    std::vector<float> memory(threads * scratch);
-    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
-        float* active = memory.data() + thread * scratch;
+    over(Blocks(positions, threads), [&](std::int64_t first, int count, int) {
+        float* active = scratch(static_cast<std::int64_t>(3) * h * BLOCK);
         float* mixed = active + static_cast<std::int64_t>(h) * BLOCK;
         for (int d = 0; d < directions; ++d) {
             for (int c = 0; c < h; ++c) {
@@ -90,11 +100,11 @@ void gate_backward(const float* y, std::int64_t channel_stride, std::int64_t dir
                    const float* bias, const float* grad_out, float* grad_y, float* grad_weight, float* grad_bias,
                    int channels, int directions, std::int64_t positions, int threads) {
     const int h = channels;
-    const std::int64_t scratch = static_cast<std::int64_t>(4) * h * BLOCK;
+    const Blocks blocks(positions, threads);
     const std::int64_t weights = static_cast<std::int64_t>(directions) * 2 * h * h, biases = directions * 2 * h;
-    std::vector<float> memory(threads * scratch), weight_parts(threads * weights), bias_parts(threads * biases);
-    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
-        float* active = memory.data() + thread * scratch;
+    std::vector<float> weight_parts(blocks.threads * weights), bias_parts(blocks.threads * biases);
+    over(blocks, [&](std::int64_t first, int count, int thread) {
+        float* active = scratch(static_cast<std::int64_t>(4) * h * BLOCK);
         float* slope = active + static_cast<std::int64_t>(h) * BLOCK;
         float* mixed = slope + static_cast<std::int64_t>(h) * BLOCK;
         for (int d = 0; d < directions; ++d) {
@@ -139,17 +149,15 @@ void gate_backward(const float* y, std::int64_t channel_stride, std::int64_t dir
             }
         }
     });
-    add_parts(weight_parts, threads, weights, grad_weight);
-    add_parts(bias_parts, threads, biases, grad_bias);
+    add_parts(weight_parts, blocks.threads, weights, grad_weight);
+    add_parts(bias_parts, blocks.threads, biases, grad_bias);
 }
 
 // x: (h, p); W1 (wide, h), b1; W2 (fields, wide), b2; out: (fields, p).
 void head_forward(const float* x, const float* w1, const float* b1, const float* w2, const float* b2, float* out,
                   int channels, int wide, int fields, std::int64_t positions, int threads) {
-    const std::int64_t scratch = static_cast<std::int64_t>(wide) * BLOCK;
-    std::vector<float> memory(threads * scratch);
-    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
-        float* hidden = memory.data() + thread * scratch;
+    over(Blocks(positions, threads), [&](std::int64_t first, int count, int) {
+        float* hidden = scratch(static_cast<std::int64_t>(wide) * BLOCK);
         gemm(false, false, wide, count, channels, w1, channels, x + first, static_cast<int>(positions), 0.0f, hidden,
              BLOCK);
         for (int c = 0; c < wide; ++c) {
@@ -167,13 +175,13 @@ void head_forward(const float* x, const float* w1, const float* b1, const float*
 void head_backward(const float* x, const float* w1, const float* b1, const float* w2, const float* grad_out,
                    float* grad_x, float* grad_w1, float* grad_b1, float* grad_w2, float* grad_b2, int channels, int wide,
                    int fields, std::int64_t positions, int threads) {
-    const std::int64_t scratch = static_cast<std::int64_t>(2) * wide * BLOCK;
+    const Blocks blocks(positions, threads);
     const std::int64_t size1 = static_cast<std::int64_t>(wide) * channels, size2 = static_cast<std::int64_t>(fields) * wide;
-    std::vector<float> memory(threads * scratch), parts1(threads * size1), parts2(threads * size2);
-    std::vector<float> bias1(threads * wide), bias2(threads * fields);
+    std::vector<float> parts1(blocks.threads * size1), parts2(blocks.threads * size2);
+    std::vector<float> bias1(blocks.threads * wide), bias2(blocks.threads * fields);
     const int stride = static_cast<int>(positions);
-    over_blocks(positions, threads, [&](std::int64_t first, int count, int thread) {
-        float* active = memory.data() + thread * scratch;
+    over(blocks, [&](std::int64_t first, int count, int thread) {
+        float* active = scratch(static_cast<std::int64_t>(2) * wide * BLOCK);
         float* slope = active + static_cast<std::int64_t>(wide) * BLOCK;
         gemm(false, false, wide, count, channels, w1, channels, x + first, stride, 0.0f, active, BLOCK);
         for (int c = 0; c < wide; ++c) {
@@ -208,10 +216,10 @@ void head_backward(const float* x, const float* w1, const float* b1, const float
              channels);
         gemm(true, false, channels, count, wide, w1, channels, active, BLOCK, 0.0f, grad_x + first, stride);
     });
-    add_parts(parts1, threads, size1, grad_w1);
-    add_parts(parts2, threads, size2, grad_w2);
-    add_parts(bias1, threads, wide, grad_b1);
-    add_parts(bias2, threads, fields, grad_b2);
+    add_parts(parts1, blocks.threads, size1, grad_w1);
+    add_parts(parts2, blocks.threads, size2, grad_w2);
+    add_parts(bias1, blocks.threads, wide, grad_b1);
+    add_parts(bias2, blocks.threads, fields, grad_b2);
 }
 
 }  // extern "C"

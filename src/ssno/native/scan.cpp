@@ -13,6 +13,8 @@ SetThreads set_gemm_threads = nullptr;
 
 namespace {
 
+constexpr double WORTH_A_THREAD = 5e5;  // multiplications below which waking a second thread costs more than it brings
+
 struct Lines {
     std::int64_t outer;
     int points, inner;
@@ -101,21 +103,33 @@ void add_matrix_gradient(Shape shape, const Lines& lines, const float* grad_y, c
     });
 }
 
-// One line after the other, tap by tap: for a few lines this beats building a matrix. `work` holds 3 * points.
+// One line after the other, without a matrix: for a few lines that is faster. Eight points of x act at once on a kernel
+// with zeros around it, so that a sum is loaded and stored once for eight products.
+constexpr int TOGETHER = 8;
+
+std::int64_t room_for_direct(int points) { return 4 * static_cast<std::int64_t>(points + TOGETHER) + 2 * TOGETHER; }
+
 void convolve_directly(const float* kernel, bool backward, bool periodic, const Lines& lines, const float* x, float* y,
                        float* work) {
     const int l = lines.points, n = lines.inner;
-    float *line = work, *sum = work + l;  // sum has room for the part that runs over the end
+    float* padded = work;                       // TOGETHER zeros, the kernel, TOGETHER zeros
+    float* line = padded + l + 2 * TOGETHER;    // x, backwards if need be, then TOGETHER zeros
+    float* sum = line + l + TOGETHER;           // y, then what runs over the end
+    std::fill(padded, padded + l + 2 * TOGETHER, 0.0f);
+    std::copy(kernel, kernel + l, padded + TOGETHER);
+    std::fill(line + l, line + l + TOGETHER, 0.0f);
     for (std::int64_t o = 0; o < lines.outer; ++o)
         for (int c = 0; c < n; ++c) {
             for (int i = 0; i < l; ++i) line[i] = x[(o * l + (backward ? l - 1 - i : i)) * n + c];
-            std::fill(sum, sum + 2 * l, 0.0f);
-            for (int j = 0; j < l; ++j) {
-                const float value = line[j];
-                float* from = sum + j;
-                const int reach = periodic ? l : l - j;
+            std::fill(sum, sum + 2 * l + TOGETHER, 0.0f);
+            for (int j = 0; j < l; j += TOGETHER) {
+                const float *v = line + j, *k = padded + TOGETHER;  // k[i - m] is what x[j + m] adds to sum[j + i]
+                float* to = sum + j;
+                const int reach = periodic ? l + TOGETHER - 1 : l - j;
 #pragma omp simd
-                for (int i = 0; i < reach; ++i) from[i] += value * kernel[i];
+                for (int i = 0; i < reach; ++i)
+                    to[i] += ((v[0] * k[i] + v[1] * k[i - 1]) + (v[2] * k[i - 2] + v[3] * k[i - 3])) +
+                             ((v[4] * k[i - 4] + v[5] * k[i - 5]) + (v[6] * k[i - 6] + v[7] * k[i - 7]));
             }
             for (int i = 0; i < l; ++i)
                 y[(o * l + (backward ? l - 1 - i : i)) * n + c] = sum[i] + (periodic ? sum[l + i] : 0.0f);
@@ -136,21 +150,23 @@ void scan_forward(const float* x, const float* kernels, float* y, int channels, 
                   int points, int inner, int backward, int periodic, int direct, int threads) {
     const Lines lines{outer, points, inner};
     const std::int64_t size = outer * points * inner;
-#pragma omp parallel num_threads(std::min(threads, channels * directions))
+    const int tasks = channels * directions;
+    const bool small = static_cast<double>(tasks) * outer * inner * points * points < WORTH_A_THREAD;
+#pragma omp parallel num_threads(small ? 1 : std::min(threads, tasks))
     {
         const int before = set_gemm_threads(1);
-        std::vector<float> work(direct ? 3 * points : static_cast<std::int64_t>(points) * points);
+        float* work = scratch(direct ? room_for_direct(points) : static_cast<std::int64_t>(points) * points);
 #pragma omp for schedule(static)
-        for (int task = 0; task < channels * directions; ++task) {
+        for (int task = 0; task < tasks; ++task) {
             const int c = task / directions, d = task % directions;
             const bool reversed = backward >> d & 1;
             const float* kernel = kernels + (static_cast<std::int64_t>(d) * channels + c) * points;
             float* to = y + task * size;
             if (direct) {
-                convolve_directly(kernel, reversed, periodic, lines, x + c * size, to, work.data());
+                convolve_directly(kernel, reversed, periodic, lines, x + c * size, to, work);
             } else {
-                build_matrix(kernel, points, reversed, periodic, work.data());
-                apply_matrix(work.data(), shape_of(reversed, periodic), false, lines, x + c * size, 0.0f, to);
+                build_matrix(kernel, points, reversed, periodic, work);
+                apply_matrix(work, shape_of(reversed, periodic), false, lines, x + c * size, 0.0f, to);
             }
         }
         set_gemm_threads(before);
@@ -166,7 +182,8 @@ void scan_backward(const float* x, const float* kernels, const float* grad_y, fl
 #pragma omp parallel num_threads(std::min(threads, channels))
     {
         const int before = set_gemm_threads(1);
-        std::vector<float> matrix(square), grad_matrix(square);
+        float* matrix = scratch(2 * square);
+        float* grad_matrix = matrix + square;
 #pragma omp for schedule(static)
         for (int c = 0; c < channels; ++c)
             for (int d = 0; d < directions; ++d) {
@@ -174,11 +191,11 @@ void scan_backward(const float* x, const float* kernels, const float* grad_y, fl
                 const Shape shape = shape_of(reversed, periodic);
                 const std::int64_t row = (static_cast<std::int64_t>(d) * channels + c) * points;
                 const float* from = grad_y + (static_cast<std::int64_t>(c) * directions + d) * size;
-                build_matrix(kernels + row, points, reversed, periodic, matrix.data());
-                apply_matrix(matrix.data(), shape, true, lines, from, d > 0 ? 1.0f : 0.0f, grad_x + c * size);
-                std::fill(grad_matrix.begin(), grad_matrix.end(), 0.0f);
-                add_matrix_gradient(shape, lines, from, x + c * size, grad_matrix.data());
-                sum_diagonals(grad_matrix.data(), points, reversed, periodic, grad_kernels + row);
+                build_matrix(kernels + row, points, reversed, periodic, matrix);
+                apply_matrix(matrix, shape, true, lines, from, d > 0 ? 1.0f : 0.0f, grad_x + c * size);
+                std::fill(grad_matrix, grad_matrix + square, 0.0f);
+                add_matrix_gradient(shape, lines, from, x + c * size, grad_matrix);
+                sum_diagonals(grad_matrix, points, reversed, periodic, grad_kernels + row);
             }
         set_gemm_threads(before);
     }

@@ -10,7 +10,6 @@ becomes one small matrix product and only about 2 sqrt(length) exponentials, sin
 Axes: h channel, n state mode, l grid point.
 """
 
-import math
 from typing import Literal
 
 import torch
@@ -33,7 +32,7 @@ def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundar
         raise ValueError(f"`length` must be at least 1, got {length}.")
     if boundary == "wrapped":
         weight = wrapped(modes, weight, length=length)
-    fine_length = math.isqrt(length - 1) + 1
+    fine_length = int(length**0.5) + 1
     coarse_length = -(-length // fine_length)
     coarse = times(Pair(weight.re[..., None], weight.im[..., None]), powers(modes, coarse_length, stride=fine_length))
     fine = powers(modes, fine_length)

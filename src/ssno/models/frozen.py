@@ -1,0 +1,101 @@
+"""A model for use: weights frozen, everything that depends on weights and grid alone computed once.
+
+    frozen = freeze(model, grid=(128,))
+    frames = frozen.rollout(first_frames, steps=22)
+
+or, frame by frame, with a buffer of the features of the last K - 1 frames that goes in and comes out, so that the
+step is a pure function which `torch.export` and `torch.compile` take as it is:
+
+    buffer = frozen.buffer(first_frames)
+    frame, buffer = frozen(frame, buffer)
+
+An empty past is a buffer of zeros: that is what the first K taps of a causal kernel mean.
+
+Axes: b trajectory, t time slot, k remembered frame, c field, h channel.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.models.operator import MemoryOperator, Sampled, Spacing
+from ssno.models.scanning import ScanSetting
+
+
+class FrozenOperator(nn.Module):
+    """A copy of a model for one grid and one number of trajectories at a time, without gradients; see `freeze`."""
+
+    def __init__(self, model: MemoryOperator, *, grid: Sequence[int], spacing: Spacing = None, batch: int = 1):
+        super().__init__()
+        if model.frames_as_channels:
+            raise ValueError(
+                f"A {model.config.name!r} model with frames_as_channels={model.frames_as_channels} has no features to "
+                "remember: its window is its input. Call the model itself."
+            )
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.grid, self.batch = tuple(grid), batch
+        with torch.no_grad():
+            spatial = self.model.sampled(self.grid, spacing=spacing)
+            if isinstance(spatial, ScanSetting):
+                spatial = spatial.prepared(batch, self.grid)
+            memory = self.model.memory
+            self.sampled = Sampled(spatial, memory.taps() if memory is not None else None)
+        self.kept = memory.window - 1 if memory is not None else 0
+
+    def forward(
+        self, frame: Float[Tensor, "b c *grid"], buffer: Float[Tensor, "k h *points"]
+    ) -> tuple[Float[Tensor, "b d *grid"], Float[Tensor, "k h *points"]]:
+        """The newest frame and the features of the K - 1 before it in; the next frame and the new buffer out."""
+        features, passed = self.model.before(frame, self.sampled.spatial)
+        if self.model.memory is not None:
+            seen = torch.cat([buffer, features[None]]) if self.kept else features[None]
+            features = self.model.memory.newest(seen, taps=self.sampled.memory)
+            buffer = seen[1:] if self.kept else buffer
+        return self.model.after(features, passed, self.sampled.spatial), buffer
+
+    @torch.no_grad()
+    def buffer(self, first_frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "k h *points"]:
+        """Features of all given frames but the newest, which is for the first step to take; zeros before them."""
+        self.check(first_frames)
+        given = first_frames.shape[1] - 1
+        if not self.kept:
+            return first_frames.new_zeros(0, 0)
+        taken = first_frames[:, max(0, given - self.kept) : max(1, given)].unbind(1)  # at least one, for the shape
+        features = torch.stack([self.model.before(frame, self.sampled.spatial)[0] for frame in taken])[:given]
+        return torch.cat([features.new_zeros(self.kept - features.shape[0], *features.shape[1:]), features])
+
+    @torch.no_grad()
+    def rollout(self, first_frames: Float[Tensor, "b t c *grid"], steps: int) -> Float[Tensor, "b steps c *grid"]:
+        """Forecast `steps` frames, each from the one before."""
+        buffer, frame, frames = self.buffer(first_frames), first_frames[:, -1], []
+        for _ in range(steps):
+            frame, buffer = self(frame, buffer)
+            frames.append(frame)
+        return torch.stack(frames, dim=1)
+
+    def check(self, first_frames: Tensor) -> None:
+        """Refuse frames on another grid or of another batch than this copy was made for."""
+        self.model.check_frames(first_frames)
+        if tuple(first_frames.shape[3:]) != self.grid or first_frames.shape[0] != self.batch:
+            raise ValueError(
+                f"This model was frozen for {self.batch} trajectories on a grid of {self.grid}, got shape "
+                f"{tuple(first_frames.shape)}. Freeze the model again for these."
+            )
+
+
+def freeze(model: Any, *, grid: Sequence[int], spacing: Spacing = None, batch: int = 1) -> FrozenOperator:
+    """A copy of `model` for forecasts on one grid: kernels cached, no gradients, a buffer instead of a window.
+
+    Args:
+        model: any model of this library with memory, or without (then there is no buffer).
+        grid: number of points per axis.
+        spacing: grid spacing, if it is not the one of training.
+        batch: trajectories forecast at once; the form of the cached kernels depends on it.
+    """
+    if not isinstance(model, MemoryOperator):
+        raise TypeError(f"`model` must be a model of this library, got {type(model).__name__}.")
+    return FrozenOperator(model, grid=grid, spacing=spacing, batch=batch)

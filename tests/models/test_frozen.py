@@ -1,0 +1,128 @@
+"""Frozen models: the same forecasts, everything cached; a step that exports and compiles."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from ssno.models.ffno import FFNOConfig
+from ssno.models.frozen import freeze
+from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.unet import UNetConfig
+from ssno.native.engine import use
+
+
+def forecast(model, first_frames, steps: int) -> torch.Tensor:
+    state, frame, frames = model.start(first_frames), first_frames[:, -1], []
+    with torch.no_grad():
+        for _ in range(steps):
+            frame, state = model.step(frame, state)
+            frames.append(frame)
+    return torch.stack(frames, dim=1)
+
+
+@pytest.mark.parametrize("engine", ["torch", "fused", "plain"])
+@pytest.mark.parametrize("given", [1, 2, 4, 6])
+@pytest.mark.parametrize("window", [0, 1, 4])
+def test_a_frozen_model_forecasts_like_the_model(engine, given, window) -> None:
+    torch.manual_seed(0)
+    model, x = SSNO(SSNOConfig.tiny(memory_window=window)).eval(), torch.randn(2, given, 1, 24)
+    with use(engine):
+        frozen = freeze(model, grid=(24,), batch=2)
+        torch.testing.assert_close(frozen.rollout(x, 7), forecast(model, x, 7), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("config", [FFNOConfig.tiny(n_dims=2), UNetConfig.tiny(n_dims=2), SSNOConfig.tiny(n_dims=2)])
+def test_baselines_freeze_too(config) -> None:
+    torch.manual_seed(0)
+    model, x = config.build().eval(), torch.randn(1, 3, 1, 16, 16)
+    frozen = freeze(model, grid=(16, 16))
+    torch.testing.assert_close(frozen.rollout(x, 3), forecast(model, x, 3), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_are_a_copy_without_gradients() -> None:
+    model = SSNO(SSNOConfig.tiny())
+    frozen, x = freeze(model, grid=(16,)), torch.randn(1, 4, 1, 16)
+    before = frozen.rollout(x, 2)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert torch.equal(frozen.rollout(x, 2), before)
+    assert not any(parameter.requires_grad for parameter in frozen.parameters())
+
+
+def test_kernels_are_not_computed_again(monkeypatch) -> None:
+    frozen, x = freeze(SSNO(SSNOConfig.tiny()), grid=(16,)), torch.randn(1, 4, 1, 16)
+    monkeypatch.setattr("ssno.layers.modes.kernel", lambda *_, **__: pytest.fail("a kernel was sampled"))
+    assert frozen.rollout(x, 3).shape == (1, 3, 1, 16)
+
+
+def test_frames_on_another_grid_are_refused() -> None:
+    frozen = freeze(SSNO(SSNOConfig.tiny()), grid=(16,))
+    with pytest.raises(ValueError, match=r"frozen for 1 trajectories on a grid of \(16,\), got shape \(1, 4, 1, 32\)"):
+        frozen.rollout(torch.randn(1, 4, 1, 32), 2)
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_what_cannot_be_frozen_is_refused() -> None:
+    with pytest.raises(ValueError, match="frames_as_channels=4 has no features to remember"):
+        freeze(SSNO(SSNOConfig.tiny(frames_as_channels=4, memory_window=0)), grid=(16,))
+    with pytest.raises(TypeError, match="`model` must be a model of this library, got Linear"):
+        freeze(torch.nn.Linear(2, 2), grid=(16,))
+
+
+def test_another_spacing_reaches_the_frozen_kernels() -> None:
+    torch.manual_seed(0)
+    model, x = SSNO(SSNOConfig.tiny()), torch.randn(1, 4, 1, 16)
+    state = model.start(x, spacing=0.5)
+    with torch.no_grad():
+        expected, _ = model.step(x[:, -1], state)
+    found = freeze(model, grid=(16,), spacing=0.5).rollout(x, 1)[:, 0]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("grid", [(16,), (8, 9)])
+def test_a_step_exports(grid) -> None:
+    torch.manual_seed(0)
+    frozen = freeze(SSNO(SSNOConfig.tiny(n_dims=len(grid))), grid=grid)
+    x = torch.randn(1, 4, 1, *grid)
+    buffer, frame = frozen.buffer(x), x[:, -1]
+    program = torch.export.export(frozen, (frame, buffer))
+    for found, expected in zip(program.module()(frame, buffer), frozen(frame, buffer), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+COMPILED = """
+import torch
+from ssno.models.ssno import SSNO, SSNOConfig
+torch.manual_seed(0)
+for grid in {grids}:
+    model = SSNO(SSNOConfig.tiny(n_dims=len(grid)))
+    x, grad = torch.randn(2, 5, 1, *grid), torch.randn(2, 5, 1, *grid)
+    model(x).backward(grad)
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    out = torch.compile(model, fullgraph=True, backend="{backend}")(x)
+    torch.testing.assert_close(out, model(x), rtol=1e-4, atol=1e-5)
+    model.zero_grad()
+    out.backward(grad)
+    for parameter, wanted in zip(model.parameters(), expected, strict=True):
+        assert (parameter.grad - wanted).norm() <= 1e-4 * wanted.norm().clamp_min(1e-5)
+print("whole")
+"""
+
+
+def compile_with(backend: str, grids: str) -> None:
+    program = COMPILED.replace("{backend}", backend).replace("{grids}", grids)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    assert run.stdout == "whole\n", run.stderr[-2000:]
+
+
+def test_the_whole_model_is_one_graph() -> None:
+    compile_with("eager", "((16,),)")
+
+
+@pytest.mark.verify
+def test_the_whole_model_compiles() -> None:
+    compile_with("inductor", "((16,), (6, 8))")

@@ -1,0 +1,236 @@
+"""All engines give the same answers and gradients, each the same bits run after run."""
+
+import pytest
+import torch
+
+from ssno.layers.gate import GateFunction, gate, plain_gate
+from ssno.layers.head import Head, HeadFunction
+from ssno.models.reference import Reference
+from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.ssno_ff import SSNOFF
+from ssno.models.ssno_uni import SSNOUni
+from ssno.models.ssno_vm import SSNOVM
+from ssno.native.engine import fused, use
+from ssno.ssm.convolution import convolve_each_way
+from ssno.ssm.fused import FEW_LINES, FusedScan
+from ssno.ssm.scan import Kernels, scan_kernels
+
+
+def answers(model, x, grad) -> list[torch.Tensor]:
+    """The output, the gradient of the input, and those of all parameters."""
+    model.zero_grad()
+    x = x.clone().requires_grad_()
+    out = model(x)
+    out.backward(grad)
+    return [out.detach(), x.grad, *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
+
+
+def assert_close(found, expected, *, tolerance: float) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        assert (mine - theirs).norm() <= tolerance * theirs.norm().clamp_min(1e-6)
+
+
+GRIDS = [(32,), (33,), (12, 20), (4, 5, 6)]
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+def test_engines_agree(grid, boundary) -> None:
+    torch.manual_seed(0)
+    config = SSNOConfig(n_dims=len(grid), boundary=boundary, hidden_channels=16, d_state=8, memory_d_state=8)
+    model, x, grad = SSNO(config), torch.randn(3, 5, 1, *grid), torch.randn(3, 5, 1, *grid)
+    with use("plain"):
+        expected = answers(model, x, grad)
+    tolerance = 2e-4 if boundary == "wrapped" else 1e-5  # summing periodic images magnifies rounding
+    for engine in ("torch", "fused"):
+        with use(engine):
+            assert_close(answers(model, x, grad), expected, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("variant", [SSNOUni, SSNOVM, SSNOFF])
+def test_engines_agree_for_the_variants(variant) -> None:
+    torch.manual_seed(0)
+    model = variant(variant.config_type.tiny(n_dims=2))
+    x, grad = torch.randn(2, 4, 1, 8, 9), torch.randn(2, 4, 1, 8, 9)
+    with use("plain"):
+        expected = answers(model, x, grad)
+    for engine in ("torch", "fused"):
+        with use(engine):
+            assert_close(answers(model, x, grad), expected, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["torch", "fused"])
+@pytest.mark.parametrize("grid", [(64,), (16, 16)])
+def test_equal_runs_give_equal_bits(engine, grid) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        torch.manual_seed(0)
+        model = SSNO(SSNOConfig.tiny(n_dims=len(grid)))
+        x, grad = torch.randn(8, 6, 1, *grid), torch.randn(8, 6, 1, *grid)
+        with use(engine):
+            first = answers(model, x, grad)
+            for _ in range(20):  # a race shows rarely
+                for mine, theirs in zip(answers(model, x, grad), first, strict=True):
+                    assert torch.equal(mine, theirs)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("grid", [(24,), (9, 8), (4, 5, 6)])
+@pytest.mark.parametrize("residual", ["sum", "path", "none"])
+def test_the_papers_listing_agrees(grid, residual) -> None:
+    torch.manual_seed(0)
+    model = SSNO(SSNOConfig.tiny(n_dims=len(grid), residual=residual)).double()
+    x = torch.randn(2, 6, 1, *grid, dtype=torch.float64)
+    grad = torch.randn(2, 6, 1, *grid, dtype=torch.float64)
+    assert_close(answers(model, x, grad)[2:], answers_of_reference(model, x, grad)[2:], tolerance=1e-9)
+    torch.testing.assert_close(model(x), Reference(model)(x), rtol=1e-10, atol=1e-12)
+
+
+def answers_of_reference(model, x, grad) -> list[torch.Tensor]:
+    reference = Reference(model)
+    model.zero_grad()
+    reference(x).backward(grad)
+    return [None, None, *(p.grad.clone() for p in model.parameters())]
+
+
+def test_the_listing_says_what_it_does_not_cover() -> None:
+    for fields in ({"boundary": "wrapped"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
+        with pytest.raises(ValueError, match="The paper's listing knows boundary='zero'"):
+            Reference(SSNO(SSNOConfig.tiny(**fields)))
+
+
+def test_the_listing_rolls_out_like_the_model() -> None:
+    torch.manual_seed(0)
+    model = SSNO(SSNOConfig.tiny()).double()
+    x = torch.randn(2, 4, 1, 16, dtype=torch.float64)
+    state, frame, frames = model.start(x), x[:, -1], []
+    for _ in range(5):
+        frame, state = model.step(frame, state)
+        frames.append(frame)
+    torch.testing.assert_close(Reference(model).rollout(x, 5), torch.stack(frames, 1), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("lines", [(1, 1), (5, 1), (1, 3), (1, FEW_LINES), (9, 1), (3, 5), (2, 17)])
+@pytest.mark.parametrize("length", [1, 7, 8, 33, 64])
+def test_the_fused_scan_is_the_convolution(periodic, lines, length) -> None:
+    torch.manual_seed(0)
+    outer, inner = lines
+    x = torch.randn(3, outer, length, inner, requires_grad=True)
+    taps = torch.randn(2, 3, length, requires_grad=True)
+    y = FusedScan.apply(x, taps, 0b10, periodic)
+    columns = x.transpose(1, 2).reshape(3, length, outer * inner)
+    expected = convolve_each_way(columns, taps, periodic=periodic, method="toeplitz")
+    expected = expected.unflatten(3, (outer, inner)).transpose(2, 3)
+    torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-5)
+    grad = torch.randn_like(y)
+    found = torch.autograd.grad(y, (x, taps), grad)
+    assert_close(found, torch.autograd.grad(expected, (x, taps), grad), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("lines", [1, 40])
+@pytest.mark.parametrize("length", [12, 300])
+def test_prepared_kernels_scan_alike(lines, length) -> None:
+    kernels = Kernels(torch.randn(2, 3, length), ("forward", "backward"))
+    x = torch.randn(3, 1, length, lines)
+    with use("torch"):
+        prepared = kernels.prepared(lines)
+        assert prepared.ready is not None
+        torch.testing.assert_close(scan_kernels(x, prepared), scan_kernels(x, kernels), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_taps_cannot_be_carried() -> None:
+    with pytest.raises(ValueError, match="`method` must be .* got 'chunked'"):
+        scan_kernels(torch.randn(1, 1, 4, 1), Kernels(torch.randn(1, 1, 4), ("forward",)), method="chunked")
+
+
+@pytest.mark.parametrize("positions", [1, 63, 700, 5000])
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("copies", [0, 1, 2])
+def test_gates_agree(positions, directions, copies) -> None:
+    torch.manual_seed(0)
+    y = torch.randn(6, directions, positions, requires_grad=True)
+    weight, bias = torch.randn(directions, 12, 6, requires_grad=True), torch.randn(directions, 12, requires_grad=True)
+    residual, grad = torch.randn(6, positions, requires_grad=True), torch.randn(6, positions)
+    inputs = (y, weight, bias, *([residual] if copies else []))
+    expected = plain_gate(y, weight, bias, residual=residual, copies=copies)
+    slopes = torch.autograd.grad(expected, inputs, grad)
+    for engine in ("torch", "fused"):
+        with use(engine):
+            out = gate(y, weight, bias, residual=residual, copies=copies)
+            torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+            assert_close(torch.autograd.grad(out, inputs, grad), slopes, tolerance=1e-5)
+            with torch.no_grad():
+                torch.testing.assert_close(
+                    gate(y, weight, bias, residual=residual, copies=copies), expected, rtol=1e-5, atol=1e-5
+                )
+
+
+def test_gradients_of_the_torch_engine_are_right() -> None:
+    torch.manual_seed(0)
+    y = torch.randn(2, 2, 5, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(2, 4, 2, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    residual = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda *inputs: GateFunction.apply(*inputs, 2), (y, weight, bias, residual))
+    shapes = ((2, 5), (3, 2), (3,), (1, 3), (1,))
+    head = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    assert torch.autograd.gradcheck(HeadFunction.apply, head)
+
+
+@pytest.mark.parametrize("positions", [5, 9000])
+def test_heads_agree(positions) -> None:
+    torch.manual_seed(0)
+    head, x, grad = Head(6, hidden=20, out_channels=3), torch.randn(6, positions), torch.randn(3, positions)
+    with use("plain"):
+        expected = answers(head, x, grad)
+    for engine in ("torch", "fused"):
+        with use(engine):
+            assert_close(answers(head, x, grad), expected, tolerance=1e-5)
+
+
+def test_what_is_not_a_number_stays_visible() -> None:
+    y = torch.zeros(4, 1, 70)
+    y[2, 0, 65] = torch.nan
+    weight, bias = torch.randn(1, 8, 4), torch.randn(1, 8)
+    with use("fused"), torch.no_grad():
+        out = gate(y, weight, bias)
+    assert out[:, 65].isnan().all()
+    assert out[:, :65].isfinite().all()
+
+
+@pytest.mark.parametrize("value", [-30.0, -5.0, -1e-3, 0.0, 1e-3, 5.0, 30.0, 1e4, -1e4])
+def test_native_activations_follow_the_exact_ones_far_out(value) -> None:
+    y = torch.full((1, 1, 64), value, requires_grad=True)
+    weight, bias = torch.tensor([[[1.0], [-0.3]]]), torch.zeros(1, 2)
+    expected = plain_gate(y, weight, bias)
+    (slope,) = torch.autograd.grad(expected.sum(), y)
+    with use("fused"):
+        out = gate(y, weight, bias)
+        torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(torch.autograd.grad(out.sum(), y)[0], slope, rtol=1e-4, atol=1e-6)
+
+
+def test_the_engine_is_chosen_by_a_with_block() -> None:
+    x = torch.randn(3)
+    with use("fused"):
+        assert fused(x)
+        assert not fused(x.double())
+        with use("torch"):
+            assert not fused(x)
+        assert fused(x)
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_an_unknown_engine_is_refused() -> None:
+    with pytest.raises(ValueError, match="`engine` must be one of 'auto', 'fused', 'torch', 'plain', got 'quick'"):
+        use("quick").__enter__()
+
+
+def test_a_fused_engine_that_cannot_be_built_says_why(monkeypatch) -> None:
+    monkeypatch.setattr("ssno.native.engine.available", lambda: False)
+    with pytest.raises(RuntimeError, match="fused engine cannot be loaded"), use("fused"):
+        pass
