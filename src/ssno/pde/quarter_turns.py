@@ -18,7 +18,7 @@ Cells = Float[Tensor, "b c x y"]
 
 
 def turned_wrap(field: Float[Tensor, "b c n n"], dim: int, *, width: int) -> Cells:
-    """Add `width` cells of a quarter's turned neighbours at both ends of dimension -2 or -1; see `finite_volume.wrap`."""
+    """Add `width` cells of the turned neighbours at both ends of dimension -2 or -1, as `finite_volume.wrap` does."""
     size = field.shape[-1]
     # A column of the turned quarter is a row of the quarter itself, so ghost cells are slices across, transposed.
     across = -3 - dim
