@@ -4,8 +4,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from ssno.data.arrays import close_files
 from ssno.data.errors import DataError
@@ -34,6 +36,12 @@ def originals(tmp_path_factory, public_files) -> dict[str, bytes]:
     np.savez(folder / "stored.npz", u=values, x=np.arange(8.0))
     np.savez_compressed(folder / "packed.npz", u=values)
     np.save(folder / "array.npy", values)
+    for name, compressed in (("plain.mat", False), ("packed.mat", True)):
+        vorticity = values.repeat(4, axis=1).reshape(3, 4, 4, 8).astype("<f4")
+        variables = {"a": vorticity[..., 0], "u": vorticity, "t": np.arange(1.0, 9.0)}
+        savemat(folder / name, variables, do_compression=compressed)
+    with h5py.File(folder / "solution.nc", "w") as file:  # Poseidon's layout of CE-RM
+        file["solution"] = np.random.default_rng(1).normal(size=(2, 3, 5, 4, 4)).astype("<f4")
     (folder / "shard.h5").write_bytes((folder / "heat" / "valid" / "shard-000.h5").read_bytes())
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
@@ -100,7 +108,7 @@ def campaign(originals: dict[str, bytes], folder: Path, count: int, seed: int) -
 
 
 def test_healthy_files_are_read(originals, tmp_path) -> None:
-    assert len(originals) == 9
+    assert len(originals) == 12
     for name, data in originals.items():
         (tmp_path / name).write_bytes(data)
         assert outcome(tmp_path / name) == "data", name
