@@ -13,7 +13,8 @@ ALLOWED: dict[str, set[str]] = {
     "ssm": {"transforms"},
     "layers": {"ssm", "transforms"},
     "models": {"layers", "ssm", "transforms", "files"},
-    "pde": {"transforms"},
+    "native": set(),
+    "pde": {"transforms", "native"},
     "data": {"pde", "transforms", "files"},
     "theory": {"models", "layers", "ssm", "transforms"},
 }
