@@ -1,1 +1,1 @@
-"""Compiled code, built on demand with the system's C compiler; everything works without it, slower."""
+"""Native CPU code, built on demand; everything works without it, only slower."""
