@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from scipy import stats
+from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats takes a second to import
 
 from ssno.evaluation.evaluate import Evaluation
 
@@ -67,7 +67,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if count == 1:
         return Summary(known, mean, math.nan, math.nan)
     spread = statistics.stdev(known)
-    return Summary(known, mean, spread, float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * spread / math.sqrt(count))
+    return Summary(known, mean, spread, float(stdtrit(count - 1, 1 - LEVEL / 2)) * spread / math.sqrt(count))
 
 
 def welch(first: Summary, second: Summary) -> float:
@@ -80,7 +80,7 @@ def welch(first: Summary, second: Summary) -> float:
     freedom = sum(parts) ** 2 / sum(
         part**2 / (len(summary.values) - 1) for part, summary in zip(parts, (first, second), strict=True)
     )
-    return float(2 * stats.t.sf(abs(first.mean - second.mean) / math.sqrt(sum(parts)), freedom))
+    return float(2 * stdtr(freedom, -abs(first.mean - second.mean) / math.sqrt(sum(parts))))
 
 
 def rank(groups: Mapping[str, Summary], metric: str = "rel_l2") -> Verdict:
