@@ -1,6 +1,6 @@
-"""How SS-NO computes: the engines that take part in the benchmarks. A new one is one line here."""
+"""How models compute: the engines that take part in the benchmarks, and how forecasts are made. One line each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -10,6 +10,11 @@ from ssno.models.operator import NeuralOperator
 
 TRAINING: Mapping[str, Callable[[], AbstractContextManager[object]]] = {"pytorch": nullcontext}
 """Engines of a training step by name: contexts to compute in."""
+
+
+def forecaster(model: NeuralOperator, grid: Sequence[int], *, batch: int) -> Callable[[Tensor, int], Tensor]:
+    """A function of first frames and a number of steps that forecasts in the fastest way the model has."""
+    return lambda first_frames, steps: stream(model, first_frames, steps)
 
 
 @torch.no_grad()
