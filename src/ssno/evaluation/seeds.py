@@ -142,14 +142,14 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
     alike: dict[str, list[Evaluation]] = {}
     for evaluation in evaluations:
         alike.setdefault(json.dumps(_without_seed(evaluation), sort_keys=True), []).append(evaluation)
-    models = [members[0].model for members in alike.values()]
+    labels = [_label(members[0]) for members in alike.values()]
     groups = []
     for members in alike.values():
         seeds = [member.seed for member in members if member.seed is not None]
         if len(set(seeds)) < len(seeds):
             runs = " and ".join(member.name for member in members)
             raise ValueError(f"{runs} are one model trained with the same seed: they are one sample, not several.")
-        model = members[0].model
+        label = _label(members[0])
         for metric in metrics:
             if metric not in members[0].scores.means:
                 known = ", ".join(members[0].scores.means)
@@ -158,8 +158,8 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
                 )
         groups.append(
             Group(
-                name=model if models.count(model) == 1 else members[0].name,
-                model=model,
+                name=label if labels.count(label) == 1 else members[0].name,
+                model=members[0].model,
                 parameters=members[0].parameters,
                 runs=tuple(member.name for member in members),
                 summaries={
@@ -170,7 +170,13 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
     return groups
 
 
+def _label(evaluation: Evaluation) -> str:
+    """The model, or that it is an ensemble."""
+    return evaluation.name if "members" in evaluation.config else evaluation.model
+
+
 def _without_seed(evaluation: Evaluation) -> dict[str, Any]:
     run = evaluation.config.get("run", {})
     train = {name: value for name, value in run.get("train", {}).items() if name != "seed"}
-    return {"model": evaluation.config.get("config"), "run": {**run, "train": train}}
+    members = evaluation.config.get("members")
+    return {"model": evaluation.config.get("config"), "run": {**run, "train": train}, "members": members}
