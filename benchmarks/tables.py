@@ -1,8 +1,12 @@
 """Stored rows as Markdown, for docs/performance.md: one table per kind of entry, a line per contestant."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from benchmarks.rows import Stored
+from ssno.files.whole import write_whole
+
+BEGIN, END = "<!-- tables by `python -m benchmarks --page` -->", "<!-- end of tables -->"
 
 HEADINGS = {
     "training-step-and-FFNO": "Training step against FFNO with all modes",
@@ -35,6 +39,15 @@ def tables(rows: Iterable[Stored]) -> str:
         ]
         parts += lines
     return "\n".join(parts)
+
+
+def refresh(page: Path, rows: Iterable[Stored]) -> None:
+    """Replace the tables of a page, between the two marks, by those of the rows."""
+    text = page.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, once and in this order, around its tables.")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    write_whole(page, f"{before}{BEGIN}\n\n{tables(rows)}\n{END}{after}".encode())
 
 
 def kind_of(entry: str) -> str:
