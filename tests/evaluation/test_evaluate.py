@@ -83,6 +83,10 @@ def test_a_finer_grid_is_told_to_the_model(make_run) -> None:
     errors = (forecast - frames[:, 2:]).flatten(1).norm(dim=1) / frames[:, 2:].flatten(1).norm(dim=1)
     assert found.scores.means["rel_l2"] == pytest.approx(errors.mean().item(), rel=1e-5)
     assert not (folder / "evaluation-64.json").exists()
+    # One step from true frames: rollouts of one step, begun at every frame.
+    steps = [rollout(load_forecaster(folder), frames[:, t - 1 : t + 1], 1, spacing=data.spacing) for t in range(1, 6)]
+    wrong = (torch.cat(steps, dim=1) - frames[:, 2:]).flatten(1).norm(dim=1) / frames[:, 2:].flatten(1).norm(dim=1)
+    assert found.scores.means["rel_l2_onestep"] == pytest.approx(wrong.mean().item(), rel=1e-4)
 
 
 def test_a_checkpoint_gives_the_averaged_weights_of_a_run_that_averages(make_run) -> None:
