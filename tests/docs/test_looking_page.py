@@ -4,11 +4,14 @@ import re
 import shlex
 from pathlib import Path
 
-from ssno.cli.main import main
+import pytest
+
+from ssno.cli.main import find_verb, main
 
 PAGE = Path(__file__).parents[2] / "docs" / "looking.md"
 
 
+@pytest.mark.verify
 def test_every_block_of_the_page_runs(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     programs = commands = 0
@@ -32,6 +35,11 @@ def test_every_block_of_the_page_runs(tmp_path, monkeypatch, capsys) -> None:
     }
     assert wanted <= made
     assert "later.h5" not in made
+
+
+def test_every_command_of_the_page_is_one_we_have() -> None:
+    lines = re.findall(r"^ssno (.+)$", PAGE.read_text(), re.MULTILINE)
+    assert {find_verb(line.split())[0] for line in lines} >= {"predict", "rollout", "inspect", "report"}
 
 
 def test_the_pictures_of_the_page_are_there_and_small() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
@@ -16,9 +17,11 @@ from ssno.evaluation.evaluate import evaluate, read_evaluation
 from ssno.evaluation.examples import Examples
 from ssno.evaluation.run_folder import open_run
 from ssno.models.registry import MODELS
+from ssno.plots.bands import Band, error_bands
 from ssno.report.contents import gather, typical
 from ssno.report.markup import script_data, text
 from ssno.report.page import build_page, judge
+from ssno.report.pictures import encode, picture
 from ssno.report.player import NOT_FINITE, payload_of, player, quantised
 from ssno.report.sections import verdict
 from ssno.training.reporter import Silent
@@ -52,16 +55,12 @@ def make_run(folder: Path, name: str, *, seed: int = 0, model: str = "ssno", des
 
 
 @pytest.fixture(autouse=True)
-def quick_pictures(request, monkeypatch) -> None:
-    """Pictures take most of the time; where they do not matter, a name stands for them."""
-    if "real_pictures" not in request.fixturenames:
-        monkeypatch.setattr("ssno.report.sections.picture", lambda draw, words, **options: f"<p>{text(words)}</p>")
-        monkeypatch.setattr("ssno.report.page.picture", lambda draw, words, **options: f"<p>{text(words)}</p>")
-
-
-@pytest.fixture
-def real_pictures() -> None:
-    """Asked for by tests that need them."""
+def quick_pictures(monkeypatch) -> None:
+    """Pictures take most of the time; here words stand for them, in a browser (`make verify`) they are real."""
+    for module in ("sections", "page", "together"):
+        monkeypatch.setattr(
+            f"ssno.report.{module}.picture", lambda draw, words, caption="", **_: f"<p>{words} {caption}</p>"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +96,7 @@ def page_of(*folders: Path, **options: str) -> str:
     return (folders[0] / "page.html").read_text(encoding="utf-8")
 
 
-def test_the_page_is_whole_and_needs_nothing_else(runs, capsys, real_pictures) -> None:
+def test_the_page_is_whole_and_needs_nothing_else(runs, capsys) -> None:
     page = page_of(runs[0])
     assert "Open it in any browser" in capsys.readouterr().out
     elements = Elements(page)
@@ -167,9 +166,8 @@ def test_several_runs_are_compared_by_seeds_or_not_at_all(runs) -> None:
     assert judge(evaluations[:2]) == "2 seeds of one model."
     assert "are one model trained with the same seed" in judge([evaluations[0], evaluations[0]])
     elsewhere = type(evaluations[0])(**{**vars(evaluations[1]), "split": "valid"})
-    reports = [
-        gather(open_run(run), open_run(run).load("test"), e) for run, e in zip(runs, [evaluations[0], elsewhere])
-    ]
+    opened = open_run(runs[0])
+    reports = [gather(opened, opened.load("test"), evaluation) for evaluation in (evaluations[0], elsewhere)]
     assert "were evaluated on different split" in build_page(reports)
 
 
@@ -222,6 +220,22 @@ def test_large_and_three_dimensional_fields_are_thinned() -> None:
     assert (len(payload["times"]), payload["given"], len(payload["lengths"])) == (65, 5, 2)
     codes = np.frombuffer(base64.b64decode(payload["values"][0]["truth"][0]), "<u2")
     assert codes.size == 65 * 400
+
+
+def test_a_picture_holds_a_light_and_a_dark_figure_the_same_every_time() -> None:
+    def draw() -> Figure:
+        return error_bands([1.0, 2.0], {"a": Band([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])})
+
+    made = picture(draw, HOSTILE, caption=HOSTILE)
+    assert made == picture(draw, HOSTILE, caption=HOSTILE)
+    (_, source), (_, image) = (element for element in Elements(made).seen if element[0] in ("source", "img"))
+    light, night = (base64.b64decode(value.partition(",")[2]) for value in (image["src"], source["srcset"]))
+    assert light.lstrip().startswith(b"<?xml")
+    assert b"#56b4e9" in night.lower()
+    assert b"#56b4e9" not in light.lower()
+    assert "<script>alert" not in made
+    assert image["style"] == "max-width: 767px"
+    assert encode(draw(), "png").startswith("data:image/png;base64,iVBOR")
 
 
 def test_values_beyond_the_range_stop_at_its_ends_and_holes_are_marked() -> None:
