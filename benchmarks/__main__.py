@@ -11,6 +11,7 @@ Exit code 1 if an answer was wrong or something became slower than stored. Finer
 `benchmarks.cost` (all models), `benchmarks.short_axes` and `benchmarks.long_axes` (which method where).
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,6 +65,7 @@ def main(
 
 def run(entries: Sequence[Entry], *, out: Path, baseline: Path, replace: bool) -> int:
     """Measure entry after entry, keep what is measured; 1 if something is wrong or slower, else 0."""
+    load = os.getloadavg()[0]
     for count in sorted({1, torch.get_num_threads()}):
         print(f"sgemm peak, {count} thread{'s' * (count > 1)}: {gemm_peak(threads=count):.0f} GFLOP/s", flush=True)
     rows: list[Row] = []
@@ -80,11 +82,11 @@ def run(entries: Sequence[Entry], *, out: Path, baseline: Path, replace: bool) -
             continue
         print(*map(line, measured), sep="\n", flush=True)
         rows += measured
-        write(out, with_origin(rows))
+        write(out, with_origin(rows, load=load))
     stored = read(baseline)
     complaints += slow_downs(stored, rows)
     if replace and rows:
-        write(baseline, merged(stored, with_origin(rows)))
+        write(baseline, merged(stored, with_origin(rows, load=load)))
     missed = [row for row in rows if row.met is False]
     print(f"{len(rows)} rows; {sum(row.met is True for row in rows)} goals reached, {len(missed)} missed.")
     print(*(f"missed: {line(row)}" for row in missed), *complaints, sep="\n")
