@@ -78,7 +78,7 @@ def origin(rows: Sequence[Stored]) -> str:
     """Where and when rows were measured, each different answer once."""
     places = dict.fromkeys(
         f"{row['date'][:10]}, commit {row['commit'][:10]}, {row['processor']}, {row['cores']} cores, "
-        f"{row['threads']} threads, torch {row['torch']}, load before the run {row['load']}"
+        f"{row['threads']} threads, torch {row['torch']}, load before the run {row['load'] or 'not recorded'}"
         for row in rows
     )
     peaks = [row["peak_gflop_per_s"] for row in rows if row["peak_gflop_per_s"] is not None]

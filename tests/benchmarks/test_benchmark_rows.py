@@ -93,6 +93,7 @@ def test_a_table_names_case_ratio_goal_and_origin() -> None:
     assert "| 1d-n64 | listing | 10 ±5 % |  |  | 10 % |  |  |" in text
     assert "2 threads" in text
     assert "load before the run 0.5." in text
+    assert "load before the run not recorded." in tables([{**row, "load": ""} for row in with_origin([ROW])])
     assert "GEMM peak in the same rounds: 300 to 300 GFLOP/s." in text
 
 
