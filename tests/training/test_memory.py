@@ -14,7 +14,8 @@ from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.training.memory import (
-    ALLOCATOR,
+    HELD,
+    HELD_BETWEEN,
     Growth,
     LiveBytes,
     extrapolated,
@@ -137,7 +138,10 @@ def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
     forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
     options = TrainOptions(rollout=Rollout(frames=(1, 3, 2)))
     forecast = forecast_memory(forecaster, waves, waves, options)
-    assert forecast == pytest.approx(ALLOCATOR * 3 * 2**40, rel=0.01)
+    assert forecast == pytest.approx(HELD * 3 * 2**40, rel=0.01)
+    cut = TrainOptions(rollout=Rollout(frames=(1, 3, 2), forcing=(0.0,), cut=2))
+    forecast = forecast_memory(forecaster, waves, waves, cut)
+    assert forecast == pytest.approx(HELD_BETWEEN * 3 * 2**40, rel=0.01)
 
 
 def test_a_run_that_does_not_fit_is_not_tried(tmp_path, monkeypatch, capsys) -> None:

@@ -4,10 +4,11 @@ Training steps and evaluations of growing size are run while every tensor's stor
 to its end, in forward and backward passes and inside custom functions alike. Growth stops at the run's own size or at a
 budget, beyond which memory is taken to be linear in trajectories and in frames:
 
-    forecast = process before + ALLOCATOR * (largest of step, evaluation, saving  +  optimiser, averages, best weights)
+    forecast = process before + optimiser, averages, best weights + the largest of  held * step, evaluation, saving
 
-The first term is read from the operating system after a small step, when all libraries are loaded. `ALLOCATOR` is what
-the C library adds by not giving freed pages back at once; `benchmarks.memory` measures how well all this fits.
+The first term is read from the operating system after a small step, when all libraries are loaded. `held` is what the C
+library adds by not giving freed pages back at once: more where steps are freed and made anew between tensors that stay
+(cut or recomputed). `benchmarks.memory` measures how well all this fits.
 """
 
 import os
@@ -31,7 +32,7 @@ from ssno.training.options import TrainOptions
 from ssno.training.reporter import memory_in_use
 from ssno.training.unrolling import Stage
 
-ALLOCATOR = 1.25
+HELD, HELD_BETWEEN = 1.25, 1.6
 BUDGET = 2**30
 
 
@@ -101,13 +102,15 @@ def forecast_memory(
         for stage in dict.fromkeys(stages):
             shortest = stage.pushforward + 1
             lengths = [shortest, *(n for n in growing(stage.frames or len(plan.predicted)) if n > shortest)]
-            peaks.append(extrapolated_twice(step(stage), growing(batch), lengths, budget=budget))
-        peaks.append(round(extrapolated(evaluation, growing(valid_batch), budget=budget).value))
+            between = stage.recompute or 0 < stage.cut < lengths[-1]
+            most = extrapolated_twice(step(stage), growing(batch), lengths, budget=budget)
+            peaks.append(most * (HELD_BETWEEN if between and not stage.parallel else HELD))
+        peaks.append(HELD * extrapolated(evaluation, growing(valid_batch), budget=budget).value)
     forecaster.train()
     weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)
     kept = weights * (2 + 1 + bool(options.ema))  # two moments, the best weights, the average
     saving = weights + kept  # a checkpoint is put together in memory
-    return max(most_before, before + round(ALLOCATOR * (kept + max(*peaks, saving))))
+    return max(most_before, before + kept + round(max(*peaks, saving)))
 
 
 def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int) -> None:
