@@ -131,7 +131,7 @@ def star_record(start: np.ndarray, coarse: np.ndarray, fine: np.ndarray) -> dict
 
 
 def test_gce_rt_has_the_published_moments() -> None:
-    """On the 256^2 cells of the reference. On 128^2 a finger is 10 cells wide, and fingers grow too slowly.
+    """On the 256^2 cells of the reference. On 128^2 the wave is 10 cells long and grows too slowly.
 
     Eight draws cannot decide whether velocity is within 10 %: the verdict is recorded with its standard error, and
     the test fails if the two together exclude it.
