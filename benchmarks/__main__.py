@@ -4,12 +4,14 @@
     python -m benchmarks training-step ks    entries with these words in their names
     python -m benchmarks --list              their names
     python -m benchmarks --replace           and make the new rows the stored ones (benchmarks/baseline.csv)
-    python -m benchmarks --table             the stored rows as Markdown, --figures FOLDER as pictures
+    python -m benchmarks --table             the stored rows as Markdown
+    python -m benchmarks --page docs/performance.md   put tables and pictures of the stored rows into that page
 
 Exit code 1 if an answer was wrong or something became slower than stored. Finer questions have programs of their own:
 `benchmarks.cost` (all models), `benchmarks.short_axes` and `benchmarks.long_axes` (which method where).
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ from benchmarks.figures import draw
 from benchmarks.measure import Row, WrongAnswer, measure
 from benchmarks.peak import gemm_peak
 from benchmarks.rows import merged, read, slow_downs, with_origin, write
-from benchmarks.tables import tables
+from benchmarks.tables import refresh, tables
 
 BASELINE = Path(__file__).parent / "baseline.csv"
 
@@ -34,7 +36,7 @@ def main(
     *,
     list_names: Annotated[bool, tyro.conf.arg(name="list")] = False,
     table: bool = False,
-    figures: Path | None = None,
+    page: Path | None = None,
     replace: bool = False,
     out: Path = Path("runs/benchmarks"),
     baseline: Path = BASELINE,
@@ -45,7 +47,7 @@ def main(
         names: words; entries with any of them in their name are measured, all by default.
         list_names: print the names and stop.
         table: print the stored rows as Markdown and stop.
-        figures: draw the stored rows into this folder and stop.
+        page: put the stored rows into this page as tables, and pictures into images/ beside it; stop.
         replace: put the new rows into the stored ones.
         out: folder for rows.csv with the rows of this run.
         baseline: the stored rows.
@@ -54,14 +56,16 @@ def main(
         print("\n".join(entry.name for entry in chosen(catalogue(), names)))
     elif table:
         print(tables(read(baseline)))
-    elif figures is not None:
-        print("\n".join(str(path) for path in draw(read(baseline), figures)))
+    elif page is not None:
+        refresh(page, read(baseline))
+        draw(read(baseline), page.parent / "images")
     else:
         sys.exit(run(chosen(catalogue(), names), out=out / "rows.csv", baseline=baseline, replace=replace))
 
 
 def run(entries: Sequence[Entry], *, out: Path, baseline: Path, replace: bool) -> int:
     """Measure entry after entry, keep what is measured; 1 if something is wrong or slower, else 0."""
+    load = os.getloadavg()[0]
     for count in sorted({1, torch.get_num_threads()}):
         print(f"sgemm peak, {count} thread{'s' * (count > 1)}: {gemm_peak(threads=count):.0f} GFLOP/s", flush=True)
     rows: list[Row] = []
@@ -78,11 +82,11 @@ def run(entries: Sequence[Entry], *, out: Path, baseline: Path, replace: bool) -
             continue
         print(*map(line, measured), sep="\n", flush=True)
         rows += measured
-        write(out, with_origin(rows))
+        write(out, with_origin(rows, load=load))
     stored = read(baseline)
     complaints += slow_downs(stored, rows)
     if replace and rows:
-        write(baseline, merged(stored, with_origin(rows)))
+        write(baseline, merged(stored, with_origin(rows, load=load)))
     missed = [row for row in rows if row.met is False]
     print(f"{len(rows)} rows; {sum(row.met is True for row in rows)} goals reached, {len(missed)} missed.")
     print(*(f"missed: {line(row)}" for row in missed), *complaints, sep="\n")

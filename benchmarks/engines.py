@@ -1,15 +1,28 @@
-"""How SS-NO computes: the engines that take part in the benchmarks. A new one is one line here."""
+"""How models compute: the engines that take part in the benchmarks, and how forecasts are made. One line each."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from ssno.models.operator import NeuralOperator
+from ssno.models.frozen import freeze
+from ssno.models.operator import MemoryOperator, NeuralOperator
+from ssno.native.engine import use
 
-TRAINING: Mapping[str, Callable[[], AbstractContextManager[object]]] = {"pytorch": nullcontext}
+TRAINING: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
+    "pytorch": partial(use, "torch"),
+    "fused": partial(use, "fused"),
+}
 """Engines of a training step by name: contexts to compute in."""
+
+
+def forecaster(model: NeuralOperator, grid: Sequence[int], *, batch: int) -> Callable[[Tensor, int], Tensor]:
+    """A function of first frames and a number of steps that forecasts in the fastest way the model has."""
+    if isinstance(model, MemoryOperator) and not model.frames_as_channels:
+        return freeze(model, grid=grid, batch=batch).rollout
+    return lambda first_frames, steps: stream(model, first_frames, steps)
 
 
 @torch.no_grad()

@@ -1,9 +1,11 @@
 """Pictures of stored rows: cost against every size, and the time of a predicted frame of every model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 
 from benchmarks.growth import SWEEPS
 from benchmarks.rows import Stored
@@ -17,9 +19,9 @@ def draw(rows: Iterable[Stored], folder: Path) -> list[Path]:
     rows = list(rows)
     drawn = []
     if any(row["entry"].startswith(PREFIX) for row in rows):
-        drawn.append(save(growth_figure(rows), folder / "growth.png"))
+        drawn.append(save(growth_figure(rows), folder / "performance-growth.png"))
     if any(row["entry"].startswith("frame-") for row in rows):
-        drawn.append(save(frame_figure(rows), folder / "frame.png"))
+        drawn.append(save(frame_figure(rows), folder / "performance-frame.png"))
     return drawn
 
 
@@ -38,6 +40,7 @@ def growth_figure(rows: Iterable[Stored]) -> Figure:
             axes.plot(sizes, [times[-1] * size / sizes[-1] for size in sizes], "--", color="0.7", label="linear")
             axes.errorbar(sizes, times, yerr=[lower, upper], marker="o", markersize=4, color=COLOURS[0])
             axes.set(xscale="log", yscale="log", xlabel=SWEEPS[name][0].of, ylabel="ms per step")
+            label_sizes(axes, sizes)
             axes.set_title(f"{name}: time ~ size$^{{{mine[-1]['exponent']:.2f}}}$ at the end")
         grid[0].legend()
         for axes in grid[len(sweeps) :]:
@@ -60,8 +63,15 @@ def frame_figure(rows: Iterable[Stored]) -> Figure:
             colour = COLOURS[0] if ours else COLOURS[1 + others.index(name) % (len(COLOURS) - 1)]
             axes.plot(points, times, marker="o", markersize=4, label=name, color=colour, linewidth=3 if ours else 1.4)
         axes.set(xscale="log", yscale="log", xlabel="points", ylabel="ms per predicted frame")
-        axes.set_xticks(points, [str(point) for point in points])
-        axes.minorticks_off()
+        label_sizes(axes, points)
         axes.set_title("one more frame of a forecast, batch 1")
         axes.legend(ncols=2)
         return figure
+
+
+def label_sizes(axes: Axes, sizes: Sequence[int]) -> None:
+    """Mark the measured sizes themselves, every second or third if there are many, and write plain numbers."""
+    axes.set_xticks(sizes[:: -(-len(sizes) // 5)], [f"{size:,}" for size in sizes[:: -(-len(sizes) // 5)]])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

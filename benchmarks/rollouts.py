@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from benchmarks.engines import stream
+from benchmarks.engines import forecaster
 from benchmarks.entry import Entry, Goal, Task
 from benchmarks.training import ssno, trajectories
 from ssno.evaluation.cost import contestants
@@ -44,7 +44,8 @@ def against_the_listing(grid: Sequence[int], *, batch: int) -> Mapping[str, Task
     model, (given, _) = ssno(grid).eval(), trajectories(grid, batch=batch, frames=WINDOW)
     listing = Reference(model)
     expected = partial(listing.rollout, given, FRAMES)
-    return {"listing": Task(expected), "streaming": Task(partial(stream, model, given, FRAMES), expected=expected)}
+    streaming = partial(forecaster(model, grid, batch=batch), given, FRAMES)
+    return {"listing": Task(expected), "streaming": Task(streaming, expected=expected)}
 
 
 def against_baselines(grid: Sequence[int]) -> Mapping[str, Task]:
@@ -55,7 +56,8 @@ def against_baselines(grid: Sequence[int]) -> Mapping[str, Task]:
         torch.manual_seed(0)
         model = config.build().eval()
         expected = partial(Reference(model).rollout, given, LATENCY_FRAMES) if name == "ssno" else None
-        tasks[name] = Task(partial(stream, model, given, LATENCY_FRAMES), expected=expected, amount=LATENCY_FRAMES)
+        run = partial(forecaster(model, grid, batch=1), given, LATENCY_FRAMES)
+        tasks[name] = Task(run, expected=expected, amount=LATENCY_FRAMES)
     return tasks
 
 

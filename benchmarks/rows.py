@@ -23,10 +23,10 @@ TOLERANCE = 1.15
 Stored = dict[str, Any]
 
 
-def with_origin(rows: Iterable[Row]) -> list[Stored]:
-    """Rows with when and where they were measured."""
+def with_origin(rows: Iterable[Row], *, load: float = 0.0) -> list[Stored]:
+    """Rows with when and where they were measured; `load` is how many processes were busy before the run began."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return [{**asdict(row), "date": now, **provenance()} for row in rows]
+    return [{**asdict(row), "date": now, "load": round(load, 1), **provenance()} for row in rows]
 
 
 def read(path: Path) -> list[Stored]:

@@ -1,8 +1,12 @@
 """Stored rows as Markdown, for docs/performance.md: one table per kind of entry, a line per contestant."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from benchmarks.rows import Stored
+from ssno.files.whole import write_whole
+
+BEGIN, END = "<!-- tables by `python -m benchmarks --page` -->", "<!-- end of tables -->"
 
 HEADINGS = {
     "training-step-and-FFNO": "Training step against FFNO with all modes",
@@ -37,6 +41,15 @@ def tables(rows: Iterable[Stored]) -> str:
     return "\n".join(parts)
 
 
+def refresh(page: Path, rows: Iterable[Stored]) -> None:
+    """Replace the tables of a page, between the two marks, by those of the rows."""
+    text = page.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, once and in this order, around its tables.")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    write_whole(page, f"{before}{BEGIN}\n\n{tables(rows)}\n{END}{after}".encode())
+
+
 def kind_of(entry: str) -> str:
     """The kind of an entry is the first heading its name begins with."""
     return next((kind for kind in HEADINGS if entry.startswith(kind)), "")
@@ -65,7 +78,7 @@ def origin(rows: Sequence[Stored]) -> str:
     """Where and when rows were measured, each different answer once."""
     places = dict.fromkeys(
         f"{row['date'][:10]}, commit {row['commit'][:10]}, {row['processor']}, {row['cores']} cores, "
-        f"{row['threads']} threads, torch {row['torch']}"
+        f"{row['threads']} threads, torch {row['torch']}, load before the run {row['load'] or 'not recorded'}"
         for row in rows
     )
     peaks = [row["peak_gflop_per_s"] for row in rows if row["peak_gflop_per_s"] is not None]

@@ -14,7 +14,7 @@ ALLOWED: dict[str, set[str]] = {
     "ssm": {"native", "transforms"},
     "layers": {"ssm", "native", "transforms"},
     "models": {"layers", "ssm", "native", "transforms", "files"},
-    "pde": {"transforms"},
+    "pde": {"transforms", "native"},
     "data": {"pde", "transforms", "files"},
     "theory": {"models", "layers", "ssm", "native", "transforms"},
 }

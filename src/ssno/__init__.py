@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ssno.data.load import load_dataset
     from ssno.data.trajectories import Trajectories
+    from ssno.evaluation.evaluate import evaluate
     from ssno.forecasting.forecaster import Forecaster
     from ssno.forecasting.rollout import rollout
     from ssno.forecasting.saved import load_forecaster
@@ -26,6 +27,7 @@ __all__ = [
     "SSNOConfig",
     "Trajectories",
     "__version__",
+    "evaluate",
     "load_dataset",
     "load_forecaster",
     "rollout",
@@ -37,6 +39,7 @@ HOME = {
     "SSNOConfig": "ssno.models.ssno",
     "Forecaster": "ssno.forecasting.forecaster",
     "Trajectories": "ssno.data.trajectories",
+    "evaluate": "ssno.evaluation.evaluate",
     "load_dataset": "ssno.data.load",
     "load_forecaster": "ssno.forecasting.saved",
     "rollout": "ssno.forecasting.rollout",

@@ -11,7 +11,7 @@ from benchmarks.figures import draw
 from benchmarks.growth import SWEEPS
 from benchmarks.measure import Row
 from benchmarks.rows import merged, read, slow_downs, with_origin, write
-from benchmarks.tables import tables
+from benchmarks.tables import BEGIN, END, refresh, tables
 
 ROW = Row(
     entry="training-step-1d-n64",
@@ -86,12 +86,14 @@ def test_measured_entries_replace_stored_ones_and_others_stay() -> None:
 
 def test_a_table_names_case_ratio_goal_and_origin() -> None:
     listing = replace(ROW, contestant="listing", ratio=1.0, goal="", met=None, fraction=0.1)
-    text = tables(with_origin([listing, ROW, replace(ROW, contestant="pytorch", met=False)]))
+    text = tables(with_origin([listing, ROW, replace(ROW, contestant="pytorch", met=False)], load=0.54))
     assert "### Training step against the paper's listing" in text
     assert "| 1d-n64 | fused | 10 ±5 % | listing | 5 (4.8 to 5.2) | 33 % | >= 4.5x | yes |" in text
     assert "**no** |" in text
     assert "| 1d-n64 | listing | 10 ±5 % |  |  | 10 % |  |  |" in text
     assert "2 threads" in text
+    assert "load before the run 0.5." in text
+    assert "load before the run not recorded." in tables([{**row, "load": ""} for row in with_origin([ROW])])
     assert "GEMM peak in the same rounds: 300 to 300 GFLOP/s." in text
 
 
@@ -116,7 +118,7 @@ def test_every_sweep_and_the_frames_are_drawn(tmp_path) -> None:
     ]
     assert draw(with_origin([ROW]), tmp_path) == []
     drawn = draw(with_origin([*sweeps, *frames]), tmp_path)
-    assert [path.name for path in drawn] == ["growth.png", "frame.png"]
+    assert [path.name for path in drawn] == ["performance-growth.png", "performance-frame.png"]
     assert all(path.stat().st_size > 10_000 for path in drawn)
 
 
@@ -178,5 +180,19 @@ def test_stored_rows_are_shown_as_tables_and_pictures(tmp_path, capsys) -> None:
     write(tmp_path / "baseline.csv", with_origin([ROW, replace(ROW, entry="frame-n32-b1", contestant="ssno")]))
     main(table=True, baseline=tmp_path / "baseline.csv")
     assert "| 1d-n64 | fused |" in capsys.readouterr().out
-    main(figures=tmp_path / "images", baseline=tmp_path / "baseline.csv")
-    assert capsys.readouterr().out.strip() == str(tmp_path / "images" / "frame.png")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    for _ in range(2):
+        main(page=page, baseline=tmp_path / "baseline.csv")
+        text = page.read_text()
+        assert text.startswith(f"before\n{BEGIN}\n\n### Training step")
+        assert text.endswith(f"\n{END}\nafter\n")
+        assert "old" not in text
+    assert (tmp_path / "images" / "performance-frame.png").exists()
+
+
+@pytest.mark.parametrize("text", ["nothing", f"{END}\n{BEGIN}\n", f"{BEGIN}\n{BEGIN}\n{END}\n"])
+def test_a_page_without_marks_is_refused(tmp_path, text: str) -> None:
+    (tmp_path / "page.md").write_text(text)
+    with pytest.raises(ValueError, match="page.md needs the lines <!-- tables .* and <!-- end of tables -->, once"):
+        refresh(tmp_path / "page.md", with_origin([ROW]))

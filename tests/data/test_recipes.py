@@ -76,9 +76,10 @@ def test_fluids_of_the_paper_are_solved_finer_than_stored_and_small_ones_are_not
         assert len(paper.problem.times) == 20
     assert dict(build_plan("torus-li").counts) == {"train": 1000, "valid": 0, "test": 200}
     assert dict(build_plan("torus-vis").counts) == {"train": 1000, "valid": 200, "test": 200}
-    for name, interval in (("ce-rm", 0.2), ("gce-rt", 0.5)):
+    for name, interval, cells in (("ce-rm", 0.2, 128), ("gce-rt", 0.5, 256)):
         paper, small = build_plan(name), build_plan(name, "small")
         assert [axis.points for axis in paper.problem.axes] == [axis.points for axis in small.problem.axes] == [64, 64]
-        assert (paper.problem.solver_options["cells"], small.problem.solver_options["cells"]) == (128, 64)
+        assert (paper.problem.solver_options["cells"], small.problem.solver_options["cells"]) == (cells, 64)
+        assert paper.problem.axes[0].offset == build_problem(name, points=128).axes[0].offset  # the published grid
         assert dict(paper.counts) == {"train": 1000, "valid": 0, "test": 200}
         assert (len(paper.problem.times), paper.problem.times[1]) == (11, interval)

@@ -14,7 +14,7 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.saved import save_description, save_weights
 from ssno.models.config import OperatorConfig
-from ssno.models.ssno import SSNOConfig
+from ssno.models.ffno import FFNOConfig
 from ssno.training.options import TrainOptions
 from ssno.training.run import Run
 
@@ -44,7 +44,7 @@ def make_run(short_ks, tmp_path) -> Callable[..., Path]:
         options = DataOptions(name=str(short_ks), points=32)
         data = options.load("train")
         torch.manual_seed(seed)
-        config = config or SSNOConfig.tiny(memory_window=2)
+        config = config or FFNOConfig.tiny(memory_window=0, n_modes=4, n_layers=1)
         forecaster = Forecaster(
             config.build(),
             normalisers=fit(data, "zscore"),

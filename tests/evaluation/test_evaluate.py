@@ -23,6 +23,7 @@ from ssno.evaluation.solver import SAME_GRID
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.saved import load_forecaster
 from ssno.forecasting.scores import EVERY, Runaway, Scores, score
+from ssno.models.ssno import SSNOConfig
 from ssno.training.checkpoint import Progress, run_tensors, save_checkpoint
 from ssno.training.optimiser import WeightAverage
 
@@ -32,7 +33,7 @@ def test_an_evaluation_holds_the_scores_of_the_model_and_of_the_rules(make_run) 
     found = evaluate(folder)
     data = open_run(folder).load("test")
     assert found.scores == score(load_forecaster(folder), data, metrics=EVERY)
-    assert (found.name, found.model, found.seed, found.dataset, found.split) == ("run", "ssno", 3, "ks", "test")
+    assert (found.name, found.model, found.seed, found.dataset, found.split) == ("run", "ffno", 3, "ks", "test")
     assert (found.points, found.trajectories, len(found.times)) == ((32,), 3, 5)
     assert found.given_until == pytest.approx(0.1)
     assert found.times[0] == pytest.approx(0.2)
@@ -74,7 +75,7 @@ def test_other_splits_grids_frames_and_checkpoints_have_files_of_their_own(make_
 
 
 def test_a_finer_grid_is_told_to_the_model(make_run) -> None:
-    folder = make_run()
+    folder = make_run(config=SSNOConfig.tiny(memory_window=2))
     found = evaluate(folder, points=64, write=False)
     data = open_run(folder).load("test", points=64)
     frames = data.read(range(3)).state
@@ -82,6 +83,10 @@ def test_a_finer_grid_is_told_to_the_model(make_run) -> None:
     errors = (forecast - frames[:, 2:]).flatten(1).norm(dim=1) / frames[:, 2:].flatten(1).norm(dim=1)
     assert found.scores.means["rel_l2"] == pytest.approx(errors.mean().item(), rel=1e-5)
     assert not (folder / "evaluation-64.json").exists()
+    # One step from true frames: rollouts of one step, begun at every frame.
+    steps = [rollout(load_forecaster(folder), frames[:, t - 1 : t + 1], 1, spacing=data.spacing) for t in range(1, 6)]
+    wrong = (torch.cat(steps, dim=1) - frames[:, 2:]).flatten(1).norm(dim=1) / frames[:, 2:].flatten(1).norm(dim=1)
+    assert found.scores.means["rel_l2_onestep"] == pytest.approx(wrong.mean().item(), rel=1e-4)
 
 
 def test_a_checkpoint_gives_the_averaged_weights_of_a_run_that_averages(make_run) -> None:

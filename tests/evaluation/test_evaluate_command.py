@@ -8,7 +8,7 @@ import pytest
 from ssno.cli.main import main
 from ssno.evaluation.evaluate import read_evaluation
 from ssno.evaluation.seeds import summarise
-from ssno.models.ffno import FFNOConfig
+from ssno.models.trivial import PersistenceConfig
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,8 @@ def test_evaluate_prints_a_table_and_writes_every_format(make_run, tmp_path, cap
 
 def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys) -> None:
     folder = make_run()
-    main(["evaluate", str(folder), "--data", str(short_ks), "--points", "64", "--trajectories", "1"]
-         + ["--solver", "--json"])  # fmt: skip
+    other = ["--data", str(short_ks), "--points", "64"]
+    main(["evaluate", str(folder), *other, "--trajectories", "1", "--solver", "--json"])
     (document,) = json.loads(capsys.readouterr().out)
     assert document["baselines"]["solver, same grid"]["means"]["rel_l2"] < 1e-6
     assert document["points"] == [64]
@@ -98,8 +98,8 @@ def test_mistakes_are_told_in_a_line(words, told, capsys) -> None:
 
 def test_compare_groups_seeds_and_refuses_to_rank_what_overlaps(make_run, tmp_path, capsys) -> None:
     ours = [make_run(f"ours{seed}", seed=seed) for seed in range(3)]
-    ffno = FFNOConfig.tiny(memory_window=2, n_modes=8)
-    others = [make_run(f"other{seed}", seed=seed, config=ffno) for seed in range(2)]
+    rule = PersistenceConfig()
+    others = [make_run(f"other{seed}", seed=seed, config=rule) for seed in range(2)]
     folders = [str(folder) for folder in (*ours, *others)]
     main(["evaluate", *folders])
     capsys.readouterr()
@@ -110,7 +110,7 @@ def test_compare_groups_seeds_and_refuses_to_rank_what_overlaps(make_run, tmp_pa
     assert "Welch's test over seeds, 5 %" in shown
     errors = [read_evaluation(folder / "evaluation.json").scores.means["rel_l2"] for folder in ours]
     first, second = csv.DictReader((tmp_path / "c.csv").read_text().splitlines())
-    assert (first["name"], first["seeds"], second["name"], second["seeds"]) == ("ssno", "3", "ffno", "2")
+    assert (first["name"], first["seeds"], second["name"], second["seeds"]) == ("ffno", "3", "persistence", "2")
     assert float(first["rel_l2"]) == pytest.approx(summarise(errors).mean)
     assert float(first["rel_l2 ci95"]) == pytest.approx(summarise(errors).confidence)
     assert r"$\pm$" in (tmp_path / "c.tex").read_text()

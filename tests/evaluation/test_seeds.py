@@ -1,6 +1,7 @@
 """Statistics over seeds, with made-up numbers whose answers are known."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from scipy import stats
@@ -121,6 +122,17 @@ def test_runs_that_differ_in_their_seed_only_are_one_group() -> None:
 def test_two_sizes_of_one_model_are_two_groups_named_after_their_runs() -> None:
     groups = group_by_seed([evaluation("small", 0.2), evaluation("large", 0.1, width=64)], ["rel_l2"])
     assert [group.name for group in groups] == ["small", "large"]
+
+
+def test_an_ensemble_is_not_one_more_seed_of_its_members() -> None:
+    runs = [evaluation(f"run{seed}", 0.1, seed=seed) for seed in range(2)]
+    ensemble = evaluation("ensemble of 2", 0.05, seed=None)
+    ensemble = replace(ensemble, config={**runs[0].config, "members": ["run0", "run1"]})
+    groups = group_by_seed([*runs, ensemble], ["rel_l2"])
+    assert [(group.name, group.runs) for group in groups] == [
+        ("ssno", ("run0", "run1")),
+        ("ensemble of 2", ("ensemble of 2",)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ssno.evaluation.timing import Timing, time_interleaved
+from ssno.evaluation.timing import Timing, quick_seconds, time_interleaved
 
 
 def test_everyone_takes_turns_and_the_first_turn_rotates() -> None:
@@ -47,3 +47,9 @@ def test_median_and_quartiles_ignore_an_outlier() -> None:
 def test_no_rounds_are_refused() -> None:
     with pytest.raises(ValueError, match="`least_rounds` must lie between 1 and most_rounds = 200, got 0"):
         time_interleaved({}, budget=1, least_rounds=0)
+
+
+def test_a_quick_timing_is_the_median_without_the_first_call() -> None:
+    naps = iter([0.2, 0.001, 0.2, 0.001])
+    assert 0.001 <= quick_seconds(lambda: time.sleep(next(naps))) < 0.1
+    assert next(naps, None) is None

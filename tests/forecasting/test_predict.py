@@ -154,7 +154,7 @@ def test_the_memory_of_the_process_does_not_grow_with_the_horizon(tmp_path) -> N
         return int(out.stdout.split()[-1])
 
     short, long = peak(50), peak(500)
-    assert (tmp_path / "500.h5").stat().st_size > 20 * 2**20
+    assert load_dataset(tmp_path / "500.h5", "all").shape == (8, 500, 1, 4096)
     assert long - short < 10 * 1024  # kilobytes; the 450 more steps are 56 megabytes
 
 

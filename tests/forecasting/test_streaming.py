@@ -126,4 +126,4 @@ def test_memory_of_a_stream_does_not_grow_with_its_length() -> None:
 
         return peak_memory(run)
 
-    assert peak(100) == peak(10)
+    assert peak(40) == peak(8)

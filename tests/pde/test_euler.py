@@ -173,6 +173,7 @@ def polytrope(points: int, *, averaged: bool) -> tuple[tuple[Axis, Axis], Tensor
     return axes, cell_averages(gas, axes, samples=4 if averaged else 1)
 
 
+@pytest.mark.usefixtures("as_users_call_it")  # a thousand steps with checked shapes take three times as long
 def test_a_star_in_balance_stays_at_rest_for_a_thousand_steps() -> None:
     axes, state = polytrope(16, averaged=False)
     scheme = Euler(axes, gamma=2.0, gravity=True)

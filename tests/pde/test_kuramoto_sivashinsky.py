@@ -9,6 +9,7 @@ import scipy.integrate
 
 from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problem import SolverDiverged
+from ssno.pde.steepening import engine
 
 
 def drawn(problem: KuramotoSivashinsky, count: int, seed: int = 11) -> list[dict[str, np.ndarray]]:
@@ -106,7 +107,8 @@ def test_frames_and_steps_follow_the_public_data() -> None:
     np.testing.assert_allclose(problem.times, 0.1 * np.arange(26))
     np.testing.assert_allclose(problem.axes[0].coordinates(), 0.125 * np.arange(512))
     assert problem.dt == pytest.approx(0.005)
-    assert problem.solver_options == {"points": 512, "dt": problem.dt, "dealias": True, "block": 64}
+    options = {"points": 512, "dt": problem.dt, "dealias": True, "block": 64, "engine": engine(512)}
+    assert problem.solver_options == options
 
 
 def test_too_long_a_step_is_reported_with_trajectory_step_and_time() -> None:

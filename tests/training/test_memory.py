@@ -14,9 +14,12 @@ from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.training.memory import (
-    ALLOCATOR,
+    HELD,
+    HELD_BETWEEN,
+    Growth,
     LiveBytes,
     extrapolated,
+    extrapolated_twice,
     forecast_memory,
     free_memory,
     growing,
@@ -65,24 +68,42 @@ def test_what_a_custom_function_saves_is_counted() -> None:
 
 
 def test_growth_ends_at_the_size_itself() -> None:
-    assert [growing(size) for size in (1, 3, 4, 17)] == [[1], [1, 3], [1, 4], [1, 4, 16, 17]]
+    assert [growing(size) for size in (1, 3, 4, 9)] == [[1], [1, 2, 3], [1, 2, 4], [1, 2, 4, 8, 9]]
 
 
 def test_a_line_beyond_the_budget_and_a_measurement_within() -> None:
     seen = []
 
-    def measure(trajectories: int, frames: int) -> int:
-        seen.append((trajectories, frames))
-        return 50 + 10 * trajectories * frames
+    def measure(size: int) -> int:
+        seen.append(size)
+        return 50 + 10 * size
 
-    sizes = [(1, 1), (1, 4), (4, 4), (16, 4), (32, 4)]
-    assert extrapolated(measure, sizes, budget=10**6) == 50 + 1280
-    assert seen == [(1, 1), (32, 4)]
+    assert extrapolated(measure, [1, 4, 16, 64], budget=10**6) == (64, 690, 10)
+    assert seen == [1, 64]
     seen.clear()
-    assert extrapolated(measure, sizes, budget=1000) == 50 + 1280
-    assert (32, 4) not in seen
-    assert len(seen) == 3
-    assert extrapolated(measure, [(1, 1), (2, 1)], budget=0) == 120  # nothing may be tried twice: in proportion
+    assert extrapolated(measure, [1, 4, 16, 64], budget=250) == (16, 690, 10)
+    assert seen == [1, 4, 16]
+    assert extrapolated(measure, [1, 2], budget=0) == (1, 120, 60)  # nothing more may be tried: in proportion
+
+
+@pytest.mark.parametrize("budget", [10**6, 5000, 3000])
+def test_costs_of_a_step_that_do_not_grow_with_the_batch_are_told_apart(budget) -> None:
+    seen = []
+
+    def measure(trajectories: int, frames: int) -> int:
+        seen.append(100 + frames * (300 + 10 * trajectories))
+        return seen[-1]
+
+    whole = 100 + 24 * (300 + 10 * 32)
+    assert extrapolated_twice(measure, growing(32), growing(24), budget=budget) == whole
+    assert max(seen) <= 2 * budget
+
+
+def test_a_batch_beyond_the_budget_is_overestimated_rather_than_under() -> None:
+    forecast = extrapolated_twice(lambda b, n: 10 + n * b, growing(64), growing(8), budget=120)
+    assert forecast == 10 + 64 * 8
+    whole = 8 * (5 + 64)
+    assert whole <= extrapolated_twice(lambda b, n: n * (5 + b), growing(64), growing(8), budget=120) < 1.5 * whole
 
 
 def test_memory_of_the_process_is_known_on_every_system(monkeypatch) -> None:
@@ -112,11 +133,15 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
 
 
 def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.training.memory.extrapolated", lambda _, sizes, budget: sizes[-1][1] * 2**40)
+    monkeypatch.setattr("ssno.training.memory.extrapolated", lambda *_, budget: Growth(1, 0.0, 0.0))
+    monkeypatch.setattr("ssno.training.memory.extrapolated_twice", lambda _, b, n, budget: n[-1] * 2**40)
     forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
     options = TrainOptions(rollout=Rollout(frames=(1, 3, 2)))
-    valid = waves.select(time_index=range(6))  # two predicted frames
-    assert 3 * 2**40 < forecast_memory(forecaster, waves, valid, options) < 1.01 * ALLOCATOR * 4 * 2**40
+    forecast = forecast_memory(forecaster, waves, waves, options)
+    assert forecast == pytest.approx(HELD * 3 * 2**40, rel=0.01)
+    cut = TrainOptions(rollout=Rollout(frames=(1, 3, 2), forcing=(0.0,), cut=2))
+    forecast = forecast_memory(forecaster, waves, waves, cut)
+    assert forecast == pytest.approx(HELD_BETWEEN * 3 * 2**40, rel=0.01)
 
 
 def test_a_run_that_does_not_fit_is_not_tried(tmp_path, monkeypatch, capsys) -> None:

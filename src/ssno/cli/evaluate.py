@@ -11,7 +11,7 @@ from rich.table import Table
 from ssno.data.options import DataOptions
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import Evaluation, choose, file_name, forecast_seconds, rows_of
+from ssno.evaluation.evaluate import Evaluation, choose, file_name, first_forecasts, forecast_seconds, rows_of
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.memory import peak_memory
 from ssno.evaluation.run_folder import open_run
@@ -165,7 +165,7 @@ def foresee(
         seconds += (
             2 * measured(on_grid(problem_of(described), one.axes[0].points), parameters_of(one, [0])) * len(chosen)
         )
-    peak = peak_memory(lambda: forecast_seconds(run.forecaster, one, together=1))
+    peak = peak_memory(first_forecasts(run.forecaster, one, 1))
     return {
         "run": run.name,
         "data": repr(chosen),

@@ -40,6 +40,7 @@ VERBS = {
     "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file."),
     "rollout": Verb("rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations."),
     "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run."),
+    "report": Verb("report", "report", "One self-contained HTML page about runs."),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time."),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import stdtrit
 from torch import Tensor
 
 NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -72,7 +72,7 @@ def moments(
         raise ValueError(f"`nominal` must be probabilities between 0 and 1, got {tuple(nominal)}.")
     difference = (truth.double() - members.double().mean(0)).abs()
     variance = members.double().var(0) * (1 + 1 / count)
-    widths = torch.tensor(stats.t.ppf([(1 + level) / 2 for level in nominal], count - 1))
+    widths = torch.tensor(stdtrit(count - 1, [(1 + level) / 2 for level in nominal]))  # quantiles of Student's t
     # A difference that is not finite lies in no interval: comparisons with NaN are false.
     inside = torch.stack([(difference <= width * variance.sqrt()).sum() for width in widths]).double()
     others = tuple(dim for dim in range(truth.ndim) if dim != 1)

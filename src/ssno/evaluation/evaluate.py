@@ -11,12 +11,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from ssno.data.options import DataOptions
 from ssno.data.provenance import provenance
@@ -26,7 +27,7 @@ from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.comparison import Row, trivial_forecasters
 from ssno.evaluation.run_folder import RunFolder, open_run
 from ssno.evaluation.solver import solver_baselines
-from ssno.evaluation.timing import time_interleaved
+from ssno.evaluation.timing import quick_seconds
 from ssno.files.whole import write_whole
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
@@ -219,16 +220,18 @@ def fingerprint(data: Trajectories, window: Window, *, batch_size: int = 32) -> 
 
 
 def forecast_seconds(forecaster: Forecaster | Ensemble, data: Trajectories, *, together: int = TIMED) -> float:
-    """Seconds of a forecast of one trajectory, when a few are forecast together: the median of three."""
-    frames = data.read(range(min(together, len(data))))
+    """Seconds of a forecast of one trajectory, when a few are forecast together."""
+    count = min(together, len(data))
+    return quick_seconds(first_forecasts(forecaster, data, count)) / count
+
+
+def first_forecasts(forecaster: Forecaster | Ensemble, data: Trajectories, count: int) -> Callable[[], Tensor]:
+    """A function that forecasts the first `count` trajectories; reading them is already done."""
+    frames = data.read(range(count))
     plan = forecaster.window.plan(len(data.times))
     given = frames.state[:, plan.given.start : plan.given.stop]
     context = frames.context[:, plan.given.start :] if data.context_fields else None
-
-    def forecast() -> object:
-        return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
-
-    return time_interleaved({"model": forecast}, budget=0, warm_up=1)["model"].median / len(given)
+    return lambda: rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
 
 
 def file_name(

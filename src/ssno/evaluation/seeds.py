@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from scipy import stats
+from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats takes a second to import
 
 from ssno.evaluation.evaluate import Evaluation
 
@@ -67,7 +67,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if count == 1:
         return Summary(known, mean, math.nan, math.nan)
     spread = statistics.stdev(known)
-    return Summary(known, mean, spread, float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * spread / math.sqrt(count))
+    return Summary(known, mean, spread, float(stdtrit(count - 1, 1 - LEVEL / 2)) * spread / math.sqrt(count))
 
 
 def welch(first: Summary, second: Summary) -> float:
@@ -80,7 +80,7 @@ def welch(first: Summary, second: Summary) -> float:
     freedom = sum(parts) ** 2 / sum(
         part**2 / (len(summary.values) - 1) for part, summary in zip(parts, (first, second), strict=True)
     )
-    return float(2 * stats.t.sf(abs(first.mean - second.mean) / math.sqrt(sum(parts)), freedom))
+    return float(2 * stdtr(freedom, -abs(first.mean - second.mean) / math.sqrt(sum(parts))))
 
 
 def rank(groups: Mapping[str, Summary], metric: str = "rel_l2") -> Verdict:
@@ -142,14 +142,14 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
     alike: dict[str, list[Evaluation]] = {}
     for evaluation in evaluations:
         alike.setdefault(json.dumps(_without_seed(evaluation), sort_keys=True), []).append(evaluation)
-    models = [members[0].model for members in alike.values()]
+    labels = [_label(members[0]) for members in alike.values()]
     groups = []
     for members in alike.values():
         seeds = [member.seed for member in members if member.seed is not None]
         if len(set(seeds)) < len(seeds):
             runs = " and ".join(member.name for member in members)
             raise ValueError(f"{runs} are one model trained with the same seed: they are one sample, not several.")
-        model = members[0].model
+        label = _label(members[0])
         for metric in metrics:
             if metric not in members[0].scores.means:
                 known = ", ".join(members[0].scores.means)
@@ -158,8 +158,8 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
                 )
         groups.append(
             Group(
-                name=model if models.count(model) == 1 else members[0].name,
-                model=model,
+                name=label if labels.count(label) == 1 else members[0].name,
+                model=members[0].model,
                 parameters=members[0].parameters,
                 runs=tuple(member.name for member in members),
                 summaries={
@@ -170,7 +170,13 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
     return groups
 
 
+def _label(evaluation: Evaluation) -> str:
+    """The model, or that it is an ensemble."""
+    return evaluation.name if "members" in evaluation.config else evaluation.model
+
+
 def _without_seed(evaluation: Evaluation) -> dict[str, Any]:
     run = evaluation.config.get("run", {})
     train = {name: value for name, value in run.get("train", {}).items() if name != "seed"}
-    return {"model": evaluation.config.get("config"), "run": {**run, "train": train}}
+    members = evaluation.config.get("members")
+    return {"model": evaluation.config.get("config"), "run": {**run, "train": train}, "members": members}

@@ -63,3 +63,14 @@ def time_interleaved(
         if collecting:
             gc.enable()
     return {name: Timing(tuple(seconds)) for name, seconds in collected.items()}
+
+
+def quick_seconds(run: Run, *, rounds: int = 3) -> float:
+    """Median seconds of a few calls after one that is not counted: for figures of which the first digit matters."""
+    run()
+    seconds = []
+    for _ in range(rounds):
+        before = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - before)
+    return statistics.median(seconds)

@@ -71,10 +71,14 @@ class Ensemble(nn.Module):
         return self.forecasters[0].encode_context(context)
 
     def forward(
-        self, state: Float[Tensor, "b t c *grid"], context: Float[Tensor, "b t k *grid"]
+        self,
+        state: Float[Tensor, "b t c *grid"],
+        context: Float[Tensor, "b t k *grid"],
+        *,
+        spacing: Sequence[float] | None = None,
     ) -> Float[Tensor, "b s c *grid"]:
         """The mean next frame of every slot that all members answer for."""
-        answers = [member(state, context) for member in self.forecasters]
+        answers = [member(state, context, spacing=spacing) for member in self.forecasters]
         slots = min(answer.shape[1] for answer in answers)
         return torch.stack([answer[:, answer.shape[1] - slots :] for answer in answers]).mean(0)
 

@@ -78,7 +78,11 @@ class Forecaster(nn.Module):
         return self.normalisers.context.encode(context) if context.shape[2] else context
 
     def forward(
-        self, state: Float[Tensor, "b t c *grid"], context: Float[Tensor, "b t k *grid"]
+        self,
+        state: Float[Tensor, "b t c *grid"],
+        context: Float[Tensor, "b t k *grid"],
+        *,
+        spacing: Sequence[float] | None = None,
     ) -> Float[Tensor, "b s c *grid"]:
         """The next frame of every slot, in normalised units (teacher forcing).
 
@@ -86,10 +90,12 @@ class Forecaster(nn.Module):
         """
         taken = self.frames_as_channels
         inputs = torch.cat([state, context], dim=2)
+        other = self._other_grid(spacing)
+        options = {} if other is None else {"spacing": other}  # a module of the user's may not know the word
         if not taken:
-            return self._next(state, self.model(inputs))
+            return self._next(state, self.model(inputs, **options))
         windows = sliding_windows(inputs, taken)  # b w K c *grid
-        answer = self.model(windows.flatten(0, 1))[:, -1].unflatten(0, windows.shape[:2])
+        answer = self.model(windows.flatten(0, 1), **options)[:, -1].unflatten(0, windows.shape[:2])
         return self._next(state[:, taken - 1 :], answer)
 
     def start(
@@ -101,8 +107,7 @@ class Forecaster(nn.Module):
     ) -> OperatorState:
         """Begin streaming from given frames, normalised; the newest is for the first `step` to take."""
         inputs = torch.cat([state, context], dim=2)
-        other_grid = spacing is not None and self.spacing is not None and tuple(spacing) != self.spacing
-        return self.streaming.start(inputs, spacing=spacing if other_grid else None)
+        return self.streaming.start(inputs, spacing=self._other_grid(spacing))
 
     def step(
         self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: OperatorState
@@ -110,6 +115,10 @@ class Forecaster(nn.Module):
         """One step in normalised units: the newest frame in, the next one out."""
         answer, state = self.streaming.step(torch.cat([frame, context], dim=1), state)
         return self._next(frame[:, None], answer[:, None])[:, 0], state
+
+    def _other_grid(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
+        """The spacing, if it is not that of the training grid."""
+        return spacing if spacing is not None and self.spacing not in (None, tuple(spacing)) else None
 
     def _next(self, last: Tensor, answer: Tensor) -> Tensor:
         if not self.increment:

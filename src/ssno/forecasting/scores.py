@@ -10,7 +10,7 @@ training looks at; `metrics=EVERY` adds those of `ssno.forecasting.errors` and l
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -79,7 +79,7 @@ def score(
         if "rel_l2_normalised" in metrics:
             errors["rel_l2_normalised"] = trajectory_errors(units.encode(forecast), units.encode(truth))
         if "rel_l2_onestep" in metrics:
-            errors["rel_l2_onestep"] = one_step_errors(forecaster, frames)
+            errors["rel_l2_onestep"] = one_step_errors(forecaster, frames, spacing=data.spacing)
         return errors
 
     return score_forecasts(predict, data, window, batch_size=batch_size, metrics=metrics, more=more)
@@ -158,7 +158,9 @@ def find_runaways(forecast: Tensor, frames: Frames, plan: Plan, *, first: int) -
 
 
 @torch.inference_mode()
-def one_step_errors(forecaster: Forecaster | Ensemble, frames: Frames) -> Float[Tensor, " b"]:
+def one_step_errors(
+    forecaster: Forecaster | Ensemble, frames: Frames, *, spacing: Sequence[float] | None = None
+) -> Float[Tensor, " b"]:
     """Teacher-forced error of each trajectory over its predicted frames."""
     plan = forecaster.window.plan(frames.state.shape[1])
     units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
@@ -166,6 +168,7 @@ def one_step_errors(forecaster: Forecaster | Ensemble, frames: Frames) -> Float[
     answers = forecaster(
         units.encode(frames.state)[:, :-1],
         slot_context(forecaster.encode_context(frames.context), forecaster.alignment),
+        spacing=spacing,
     )
     missing = frames.state.shape[1] - 1 - answers.shape[1]  # slots before a model's first full window
     first, last = plan.predicted.start - 1, plan.predicted.stop - 1

@@ -20,7 +20,6 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ssno.native.library import build
 from ssno.native.operations import available
 
 Engine = Literal["auto", "fused", "torch", "plain"]
@@ -34,8 +33,7 @@ def use(engine: Engine) -> Iterator[None]:
     if engine not in get_args(Engine):
         raise ValueError(f"`engine` must be one of {', '.join(map(repr, get_args(Engine)))}, got {engine!r}.")
     if engine == "fused" and not available():
-        build()  # says why not
-        raise RuntimeError("The fused engine cannot be loaded; see the log. Use engine='auto' or 'torch'.")
+        raise RuntimeError("The fused engine cannot be loaded; the log says why. Use engine='auto' or 'torch'.")
     token = _engine.set(engine)
     try:
         yield

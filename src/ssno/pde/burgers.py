@@ -39,6 +39,7 @@ from ssno.pde.problem import (
     check_positive,
 )
 from ssno.pde.rollout import FrameDone, in_blocks, one_thread, spectral_frames, steps_between
+from ssno.pde.steepening import engine
 from ssno.pde.waves import sine_waves
 
 WAVES = 4
@@ -55,7 +56,7 @@ STEP_LIMIT = 2.2
 u_t + speed u_x = diffusivity u_xx (computed), because a moving shock should take a few steps to cross its width."""
 
 LANES = 32
-SPECTRAL_BLOCK = 4
+SPECTRAL_BLOCK = 8
 
 Solver = Literal["fv", "exact"]
 Window = Literal["correlated", "independent"]
@@ -137,8 +138,8 @@ class Burgers(Problem):
     def solver_options(self) -> dict[str, str | int | float | bool]:
         if self.solver == "fv":
             return {"cells": self.cells, "cfl": self.cfl, "limiter": "monotonised-central", "time": "midpoint"}
-        longest = self.frame_interval / self.steps_per_frame
-        return {"points": self.spectral_points, "dt": longest, "dealias": True, "block": SPECTRAL_BLOCK}
+        points, longest = self.spectral_points, self.frame_interval / self.steps_per_frame
+        return {"points": points, "dt": longest, "dealias": True, "block": SPECTRAL_BLOCK, "engine": engine(points)}
 
     @property
     def preferred_batch(self) -> int:

@@ -16,20 +16,10 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.steepening import Steepening
 
 Modes = Complex[Tensor, "b c *modes"]
 Nonlinear = Callable[[Tensor, float], Tensor]
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """The nonlinear term factor_k T_k(u, t): integrators fold `factor` into their weights and call `term` alone."""
-
-    term: Nonlinear
-    factor: Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
-
-    def __call__(self, modes: Modes, time: float) -> Modes:
-        return self.term(modes, time).mul_(self.factor)
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,7 @@ def burgers(grid: SpectralGrid, *, diffusivity: float) -> SpectralEquation:
 
     Waves steepen into shocks of width about 4 diffusivity / jump, which the grid must resolve.
     """
-    return SpectralEquation(grid, diffusivity * grid.laplacian(), _steepening(grid))
+    return SpectralEquation(grid, diffusivity * grid.laplacian(), Steepening(grid))
 
 
 def kuramoto_sivashinsky(grid: SpectralGrid, *, viscosity: float) -> SpectralEquation:
@@ -73,19 +63,4 @@ def kuramoto_sivashinsky(grid: SpectralGrid, *, viscosity: float) -> SpectralEqu
     hands their energy to short waves, which are damped. The result is space-time chaos.
     """
     squared = grid.wavenumbers()[0].square()
-    return SpectralEquation(grid, squared - viscosity * squared.square(), _steepening(grid))
-
-
-def _steepening(grid: SpectralGrid) -> Scaled:
-    """-(u^2 / 2)_x, two transforms per call; the derivative and the scale of the transform make up the factor."""
-    if len(grid.axes) != 1 or not grid.dealias:
-        raise ValueError(
-            f"This equation needs a dealiased grid with 1 axis, got {len(grid.axes)} axes and "
-            f"`dealias={grid.dealias}`. Build it with SpectralGrid([axis], dealias=True)."
-        )
-
-    def squared(modes: Modes, time: float) -> Modes:
-        field = grid.to_field(modes)
-        return grid.to_modes(field.mul_(field), scaled=False)
-
-    return Scaled(squared, -0.5 / grid.shape[0] * grid.gradient()[0])
+    return SpectralEquation(grid, squared - viscosity * squared.square(), Steepening(grid))

@@ -83,6 +83,6 @@ def wave_speeds(left: States, right: States, *, gamma: float, normal: int) -> tu
     return slowest, fastest, middle
 
 
-def _root(positive: Face) -> Face:
+def _root(positive: Tensor) -> Tensor:
     """The square root, in place."""
     return positive.mul_(positive.rsqrt())

@@ -33,6 +33,7 @@ from ssno.pde.problem import (
     check_positive,
 )
 from ssno.pde.rollout import FrameDone, in_blocks, spectral_frames, steps_between
+from ssno.pde.steepening import engine
 from ssno.pde.waves import draw_waves, sine_waves
 
 BLOCK = 64
@@ -94,7 +95,8 @@ class KuramotoSivashinsky(Problem):
 
     @property
     def solver_options(self) -> dict[str, str | int | float | bool]:
-        return {"points": self.solver_points, "dt": self.dt, "dealias": True, "block": BLOCK}
+        points = self.solver_points
+        return {"points": points, "dt": self.dt, "dealias": True, "block": BLOCK, "engine": engine(points)}
 
     @property
     def preferred_batch(self) -> int:

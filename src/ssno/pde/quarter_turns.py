@@ -17,14 +17,14 @@ from torch import Tensor
 Cells = Float[Tensor, "b c x y"]
 
 
-def turned_wrap(quarter: Float[Tensor, "b c n n"], dim: int, *, width: int) -> Cells:
-    """Add `width` cells of the turned neighbours at both ends of dimension -2 or -1; see `finite_volume.wrap`."""
-    size = quarter.shape[-1]
+def turned_wrap(field: Float[Tensor, "b c n n"], dim: int, *, width: int) -> Cells:
+    """Add `width` cells of the turned neighbours at both ends of dimension -2 or -1, as `finite_volume.wrap` does."""
+    size = field.shape[-1]
     # A column of the turned quarter is a row of the quarter itself, so ghost cells are slices across, transposed.
     across = -3 - dim
-    near = turn(quarter.narrow(across, 0, width), forward=dim == -2)
-    far = turn(quarter.narrow(across, size - width, width), forward=dim == -2)
-    return torch.cat([near.flip(dim), quarter, far.flip(dim)], dim=dim)
+    near = turn(field.narrow(across, 0, width), forward=dim == -2)
+    far = turn(field.narrow(across, size - width, width), forward=dim == -2)
+    return torch.cat([near.flip(dim), field, far.flip(dim)], dim=dim)
 
 
 def unfold(quarter: Float[Tensor, "b c n n"]) -> Float[Tensor, "b c m m"]:

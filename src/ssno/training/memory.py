@@ -2,12 +2,13 @@
 
 Training steps and evaluations of growing size are run while every tensor's storage is counted from its first appearance
 to its end, in forward and backward passes and inside custom functions alike. Growth stops at the run's own size or at a
-budget, beyond which memory is linear in trajectories times frames:
+budget, beyond which memory is taken to be linear in trajectories and in frames:
 
-    forecast = process before + ALLOCATOR * (largest of step, evaluation, saving  +  optimiser, averages, best weights)
+    forecast = process before + optimiser, averages, best weights + the largest of  held * step, evaluation, saving
 
-The first term is read from the operating system after a small step, when all libraries are loaded. `ALLOCATOR` is what
-the C library adds by not giving freed pages back at once; `benchmarks.memory` measures how well all this fits.
+The first term is read from the operating system after a small step, when all libraries are loaded. `held` is what the C
+library adds by not giving freed pages back at once: more where steps are freed and made anew between tensors that stay
+(cut or recomputed). `benchmarks.memory` measures how well all this fits.
 """
 
 import os
@@ -15,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,9 +32,8 @@ from ssno.training.options import TrainOptions
 from ssno.training.reporter import memory_in_use
 from ssno.training.unrolling import Stage
 
-ALLOCATOR = 1.25
+HELD, HELD_BETWEEN = 1.25, 1.6
 BUDGET = 2**30
-GROWTH = 4
 
 
 class LiveBytes(TorchDispatchMode):
@@ -73,7 +73,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 def forecast_memory(
     forecaster: Forecaster, data: Trajectories, valid: Trajectories, options: TrainOptions, *, budget: int = BUDGET
 ) -> int:
-    """Bytes that a process training like this will hold at most; nothing larger than about `budget` is tried.
+    """Bytes that a process training like this will hold at most; nothing larger than twice `budget` is tried.
 
     Call it in a young process: what this one holds already counts as needed.
     """
@@ -88,7 +88,7 @@ def forecast_memory(
             lambda: one_step(forecaster, data, replace(stage, frames=frames), trajectories)
         )
 
-    def evaluation(trajectories: int, frames: int) -> int:
+    def evaluation(trajectories: int) -> int:
         chosen = valid.select(indices=range(trajectories))
         return peak_bytes(lambda: score(forecaster, chosen, batch_size=trajectories))
 
@@ -100,18 +100,17 @@ def forecast_memory(
         before, most_before = resident(), memory_in_use()
         peaks = []
         for stage in dict.fromkeys(stages):
-            frames = stage.frames or len(plan.predicted)
-            lengths = [n for n in growing(frames) if n > stage.pushforward]
-            sizes = [*((1, n) for n in lengths), *((b, frames) for b in growing(batch)[1:])]
-            peaks.append(extrapolated(step(stage), sizes, budget=budget))
-        frames = len(forecaster.window.plan(len(valid.times)).predicted)
-        sizes = [(b, frames) for b in growing(valid_batch)]
-        peaks.append(extrapolated(evaluation, sizes, budget=budget))
+            shortest = stage.pushforward + 1
+            lengths = [shortest, *(n for n in growing(stage.frames or len(plan.predicted)) if n > shortest)]
+            between = stage.recompute or 0 < stage.cut < lengths[-1]
+            most = extrapolated_twice(step(stage), growing(batch), lengths, budget=budget)
+            peaks.append(most * (HELD_BETWEEN if between and not stage.parallel else HELD))
+        peaks.append(HELD * extrapolated(evaluation, growing(valid_batch), budget=budget).value)
     forecaster.train()
     weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)
     kept = weights * (2 + 1 + bool(options.ema))  # two moments, the best weights, the average
     saving = weights + kept  # a checkpoint is put together in memory
-    return max(most_before, before + round(ALLOCATOR * (kept + max(*peaks, saving))))
+    return max(most_before, before + kept + round(max(*peaks, saving)))
 
 
 def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int) -> None:
@@ -132,33 +131,60 @@ def load_libraries() -> None:
 
 
 def growing(size: int) -> list[int]:
-    """1, 4, 16, ... and `size` itself at the end."""
+    """1, 2, 4, ... and `size` itself at the end."""
     steps = [1]
-    while steps[-1] * GROWTH < size:
-        steps.append(steps[-1] * GROWTH)
+    while steps[-1] * 2 < size:
+        steps.append(steps[-1] * 2)
     return [*steps, size] if size > 1 else steps
 
 
-def extrapolated(measure: Callable[[int, int], int], sizes: Sequence[tuple[int, int]], *, budget: int) -> int:
-    """`measure` at the last of growing (trajectories, frames).
+class Growth(NamedTuple):
+    """How far measurements went, what the line through the last two says of the end, and its slope."""
 
-    Each measurement says how far the next may go: as far as the line through the last two stays within the budget.
+    reached: int
+    value: float
+    slope: float
+
+
+def extrapolated(measure: Callable[[int], int], sizes: Sequence[int], *, budget: int) -> Growth:
+    """`measure` at the last of growing sizes.
+
+    Each measurement says how far the next may go: as far as the line through the last two stays within the budget. The
+    second may go beyond, to twice the budget: proportion, all that is known by then, says too much.
     """
-    work = [trajectories * frames for trajectories, frames in sizes]
-    found = {0: measure(*sizes[0])}
+    found = {sizes[0]: measure(sizes[0])}
 
-    def line(target: int) -> float:
-        before, last = [0, *found][-2:]
-        if before == last:
-            return found[last] * work[target] / work[last]
-        slope = (found[last] - found[before]) / (work[last] - work[before])
-        return found[last] + slope * (work[target] - work[last])
+    def slope() -> float:
+        if len(found) == 1:  # in proportion: too much rather than too little
+            return found[sizes[0]] / sizes[0]
+        before, last = list(found)[-2:]
+        return (found[last] - found[before]) / (last - before)
+
+    def line(size: int) -> float:
+        last = max(found)
+        return found[last] + slope() * (size - last)
 
     while True:
-        further = [n for n in range(max(found) + 1, len(sizes)) if line(n) <= budget]
+        room = budget * (2 if len(found) == 1 else 1)
+        further = [size for size in sizes if size > max(found) and line(size) <= room]
         if not further:
-            return round(line(len(sizes) - 1))
-        found[further[-1]] = measure(*sizes[further[-1]])
+            return Growth(max(found), line(sizes[-1]), slope())
+        found[further[-1]] = measure(further[-1])
+
+
+def extrapolated_twice(
+    measure: Callable[[int, int], int], trajectories: Sequence[int], frames: Sequence[int], *, budget: int
+) -> int:
+    """`measure` at the most trajectories and frames: more trajectories first, on few frames, then more frames.
+
+    That order keeps the number of trajectories true, on which methods and shared costs of a step depend. It leaves
+    room for the frames to double at least once.
+    """
+    wide = extrapolated(lambda count: measure(count, frames[0]), trajectories, budget=budget // 4)
+    long = extrapolated(lambda count: measure(wide.reached, count), frames, budget=budget)
+    if wide.reached == trajectories[-1]:
+        return round(long.value)
+    return round(wide.value + long.slope * (frames[-1] - frames[0]) * trajectories[-1] / wide.reached)
 
 
 def resident() -> int:

@@ -86,4 +86,4 @@ class Objective(nn.Module):
             else:
                 frame, state = self.step(frame, known[:, slot], state)
             answers.append(frame)
-        return torch.stack(answers, dim=1), Carry(frame.detach(), state._replace(buffer=state.buffer.detach()))
+        return torch.stack(answers, dim=1), Carry(frame.detach(), state.detached())

@@ -1,0 +1,81 @@
+"""Where a run comes from and how to make it again: settings, environment, commands."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ssno.data.load import find
+from ssno.data.recipes import DATASETS, PRESETS, generate_command
+from ssno.evaluation.evaluate import Evaluation
+from ssno.evaluation.run_folder import RunFolder
+from ssno.report.markup import commands, data_uri, facts, flatten, folded, section, text
+
+
+def origin(run: RunFolder, evaluation: Evaluation, identity: str) -> str:
+    """Settings, environment, and the commands that repeat the run."""
+    return section(
+        f"{identity}-origin", "Where it comes from", settings(run) + environment(run, evaluation), level=3
+    ) + (section(f"{identity}-again", "How to make it again", again(run, evaluation), level=3))
+
+
+def settings(run: RunFolder) -> str:
+    """The whole configuration, by section."""
+    described = run.config.get("run", {})
+    parts = {"model": run.config["config"], "units": run.config.get("forecaster", {})}
+    parts |= {name: values for name, values in described.items() if isinstance(values, Mapping) and name != "model"}
+    titles = {"train": "Training", "valid": "Validation data"}
+    return "".join(
+        folded(titles.get(name, name.capitalize()), facts(flatten(values))) for name, values in parts.items() if values
+    )
+
+
+def environment(run: RunFolder, evaluation: Evaluation) -> str:
+    """Versions, commit and hardware of training and of the evaluation."""
+    trained: dict[str, Any] = dict(run.config.get("provenance", {}))
+    return folded("Environment of the training", facts(trained)) + folded(
+        "Environment of the evaluation", facts(evaluation.provenance)
+    )
+
+
+def again(run: RunFolder, evaluation: Evaluation) -> str:
+    """Exact commands, with the description of the run to download."""
+    lines = repeat_commands(run, evaluation)
+    if run.data is None:
+        told = "This run was started from Python with trajectories of its own; its settings are above."
+        return f"<p>{text(told)}</p>{commands(lines)}"
+    description = json.dumps(run.config["run"], indent=2)
+    link = data_uri(description.encode(), "application/json")
+    file = f'<a download="run.json" href="{link}">run.json</a>'
+    return f"<p>Save {file}, the whole description of the run, and then:</p>{commands(lines)}"
+
+
+def repeat_commands(run: RunFolder, evaluation: Evaluation) -> list[str]:
+    """Commands from an empty folder to this page, in the same versions."""
+    known = run.config.get("provenance", {})
+    commit = str(known.get("commit", "unknown"))
+    lines = [f"# ssno {known.get('ssno', '')}, commit {commit}, torch {known.get('torch', '')}"]
+    name = run.name.partition("/")[0]
+    if run.data is not None:
+        lines += data_commands(run)
+        lines.append(f"ssno train --config run.json --name {name}")
+    lines.append(f"ssno evaluate runs/{name} --split {evaluation.split}")
+    lines.append(f"ssno report runs/{name}")
+    return lines
+
+
+def data_commands(run: RunFolder) -> list[str]:
+    """How the data came to be, if one of our solvers made them."""
+    options = run.data
+    assert options is not None
+    if options.path is not None or options.name not in DATASETS:
+        return [f"# the data: {options.path or options.name}"]
+    extra: dict[str, Any] = {} if options.viscosity is None else {"viscosity": options.viscosity}
+    preset = options.preset
+    if preset is None:  # the largest that is there
+        try:
+            folder = find(options.name, root=Path("data"), preset=None, viscosity=options.viscosity)
+            preset = next((size for size in PRESETS if folder.name.endswith(f"-{size}")), None)
+        except FileNotFoundError:
+            pass
+    return [generate_command(options.name, preset or "paper", **extra)]  # type: ignore[arg-type]

@@ -1,0 +1,215 @@
+"""The sections of a page, one function each: from numbers to HTML."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ssno.evaluation.comparison import metric_sheet
+from ssno.evaluation.evaluate import Evaluation, rows_of
+from ssno.evaluation.findings import Findings
+from ssno.evaluation.tables import number
+from ssno.forecasting.scores import Scores
+from ssno.metrics.correlation import CORRELATED, VALID
+from ssno.metrics.spectrum import energy_spectrum
+from ssno.plots.bands import Band, error_bands
+from ssno.plots.curves import loss_curves
+from ssno.plots.kernels import kernel_panels, memory_weights
+from ssno.plots.modes import mode_ridges
+from ssno.plots.panels import frame_panels
+from ssno.plots.spacetime import forecast_panels
+from ssno.plots.spectra import spectra
+from ssno.report.contents import RunReport
+from ssno.report.markup import cards, folded, section, table, text
+from ssno.report.pictures import picture
+from ssno.report.player import player
+
+MEANINGS = {
+    "parameters": "real numbers that were learned",
+    "rel_l2": "error of the forecast: |difference| / |truth| over all predicted frames",
+    "rel_l2_normalised": "the same in normalised units",
+    "rel_l2_onestep": "error of single steps from true frames",
+    "nrmse": "root mean square error over that of the truth",
+    "vrmse": "root mean square error over the truth's standard deviation",
+    "spectral_error/low": "error in the lowest third of wavenumbers",
+    "spectral_error/mid": "error in the middle third",
+    "spectral_error/high": "error in the highest third",
+    "correlation_time": f"time until the correlation with the truth falls under {CORRELATED}",
+    "valid_time": f"time until the error passes {100 * VALID:.0f} %",
+    "mean_drift": "drift of the spatial mean",
+    "energy_drift": "drift of the energy",
+    "seconds": "seconds for one forecast",
+}
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """The result in a sentence or two, as text."""
+    means, errors = evaluation.scores.means, sorted(evaluation.scores.trajectory_errors)
+    error = means["rel_l2"]
+    frames = len(evaluation.times)
+    what = f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}"
+    if not math.isfinite(error):
+        return f"At least one forecast of {frames} frames, over {what}, did not stay finite."
+    low, high = errors[len(errors) // 4], errors[(3 * len(errors)) // 4]
+    sentence = (
+        f"Over {frames} predicted frames of {what}, {evaluation.name} is off by {100 * error:.3g} % on average; half "
+        f"of the trajectories lie between {100 * low:.3g} % and {100 * high:.3g} %."
+    )
+    ratio = beats(evaluation)
+    if ratio is not None:
+        better = f"{ratio:.1f} times below" if ratio >= 1 else f"{1 / ratio:.1f} times above"
+        sentence += f" That is {better} persistence."
+    runaways = len({trouble.trajectory for trouble in evaluation.scores.runaways})
+    return sentence + (f" {runaways} forecasts ran away." if runaways else "")
+
+
+def beats(evaluation: Evaluation) -> float | None:
+    """By how much the error lies below that of persistence."""
+    persistence = evaluation.baselines.get("persistence")
+    error = evaluation.scores.means["rel_l2"]
+    return persistence.means["rel_l2"] / error if persistence is not None and error else None
+
+
+def numbers(evaluation: Evaluation) -> str:
+    """The verdict's numbers as cards."""
+    means = evaluation.scores.means
+    shown = [
+        ("error of the forecast", number(means["rel_l2"]), f"relative l2, {len(evaluation.times)} frames"),
+        ("error of one step", number(means.get("rel_l2_onestep")), "from true frames"),
+    ]
+    ratio = beats(evaluation)
+    if ratio is not None and math.isfinite(ratio):
+        shown.append(("against persistence", f"{ratio:.2g}\u00d7", "lower error" if ratio >= 1 else "higher error"))
+    if "valid_time" in means:
+        horizon = evaluation.times[-1] - evaluation.given_until
+        shown.append(
+            (
+                "valid for",
+                number(means["valid_time"]),
+                f"of {number(horizon)} time units: error under {100 * VALID:.0f} %",
+            )
+        )
+    shown.append(("parameters", f"{evaluation.parameters:,}", evaluation.model))
+    if evaluation.seconds is not None:
+        shown.append(("one forecast takes", f"{1000 * evaluation.seconds:.3g} ms", "measured, per trajectory"))
+    return cards(shown)
+
+
+def metrics(evaluation: Evaluation) -> str:
+    """Every metric, of the run and of what needs no learning."""
+    sheet = metric_sheet(rows_of(evaluation), title="")
+    grid = " x ".join(map(str, evaluation.points))
+    caption = f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points"
+    return table(sheet.headings, sheet.rows, caption=caption, notes=MEANINGS)
+
+
+def band(scores: Scores) -> Band:
+    """Error over time with its quartiles over trajectories."""
+    lower, upper = scores.step_quartiles
+    return Band(scores.step_errors, lower or scores.step_errors, upper or scores.step_errors)
+
+
+def errors(report: RunReport) -> str:
+    """Error over time, how it was learned, spectra."""
+    evaluation = report.evaluation
+    bands = {evaluation.name: band(evaluation.scores)}
+    bands |= {name: band(scores) for name, scores in evaluation.baselines.items()}
+    settings: dict[str, Any] = {"given_until": evaluation.given_until}
+    drawn = [
+        picture(
+            lambda: error_bands(evaluation.times, bands, **settings),
+            "Relative error over time, with quartiles over trajectories",
+            caption="Error of every predicted frame: mean, and the middle half of the trajectories.",
+        )
+    ]
+    lines = [line for line in report.record if line.get("kind") == "epoch"]
+    if lines:
+        drawn.append(
+            picture(
+                lambda: loss_curves({evaluation.name: lines}),
+                "Training loss and validation error over epochs",
+                caption="How it was learned: loss on training data, error of forecasts of validation data.",
+            )
+        )
+    if all(axis.periodic for axis in report.data.axes):
+        drawn.append(spectrum(report))
+    return f'<div class="pictures">{"".join(drawn)}</div>'
+
+
+def spectrum(report: RunReport) -> str:
+    """Energy of truth and forecast over wavenumber, at a few times."""
+    wavenumbers, true = energy_spectrum(report.many.predicted_truth, spacing=report.data.spacing)
+    _, made = energy_spectrum(report.many.forecast.nan_to_num(0.0, 0.0, 0.0), spacing=report.data.spacing)
+    energies = {"truth": true[:, :, 0].mean(0).numpy(), report.evaluation.name: made[:, :, 0].mean(0).numpy()}
+    field = report.data.fields[0]
+    return picture(
+        lambda: spectra(wavenumbers.numpy(), energies, times=report.many.predicted_times, field=field),
+        "Energy spectra of truth and forecast",
+        caption=f"Energy of {field} by wavenumber, mean over {len(report.many.indices)} trajectories.",
+    )
+
+
+def forecasts(report: RunReport, identity: str) -> str:
+    """The player, and a still picture of the median trajectory for paper."""
+    seen, data = report.examples, report.data
+    truth, made = seen.truth[0, :, 0].numpy(), seen.forecast[0, :, 0].numpy()
+    lengths, field = [axis.length for axis in data.axes], data.fields[0]
+    title = f"{field}, {report.labels[seen.indices[0]]}"
+    if len(lengths) == 1:
+        settings: dict[str, Any] = {"times": seen.times, "length": lengths[0], "field": field, "title": title}
+        still = picture(lambda: forecast_panels(truth, made, **settings), title, format="png")
+    else:
+        middle = truth.shape[-1] // 2
+        planes = [values if values.ndim == 3 else values[..., middle] for values in (truth[seen.given :], made)]
+        settings = {"times": seen.predicted_times, "lengths": lengths, "field": field, "title": title}
+        still = picture(lambda: frame_panels(planes[0], planes[1], **settings), title, format="png")
+    hint = "Play, or drag the slider; arrow keys move it frame by frame. Colours are those of the truth."
+    return f'<p class="note">{text(hint)}</p>{player(identity, seen, data, report.labels)}<h3>Still</h3>{still}'
+
+
+def inside(found: Findings) -> str:
+    """Damping, wavelengths, kernels and memory, learned against initial."""
+    notes = "".join(f'<p class="note">{text(note)}</p>' for note in found.notes)
+    drawn = []
+    for axis in found.axes():
+        now, before = found.along(axis)
+        if axis == "time":
+            words = "Weight of the last frames in the memory"
+            drawn.append(picture(partial(memory_weights, now[0], before[0]), words))
+            continue
+        length = now[0].unit * now[0].kernel.shape[1]
+        words = f"Damping, wavelength and decay length of the modes along {axis}"
+        drawn.append(picture(partial(mode_ridges, now, before, length=length), words))
+        words = f"Kernels of the layers along {axis}"
+        drawn.append(picture(partial(kernel_panels, now, before), words))
+    return notes + "".join(drawn) + (folded("All numbers", modes_table(found.rows())) if found.systems else "")
+
+
+def modes_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A row per layer, axis and direction: learned (initial)."""
+    names = ("damping", "frequency", "decay_length", "reach_63", "reach_95")
+    cells = [
+        (
+            str(row["layer"]) if not str(row["layer"]).isdigit() else f"layer {row['layer']}",
+            f"{row['axis']} {row['direction']}",
+            *(f"{_or_never(row[name])} ({_or_never(row[f'initial_{name}'])})" for name in names),
+        )
+        for row in rows
+    ]
+    headings = ("", "scan", "damping", "frequency", "decay length", "reach 63 %", "reach 95 %")
+    return table(headings, cells, caption="learned (initial); lengths in the units of the axis")
+
+
+def _or_never(value: float | None) -> str:
+    return "never" if value is None else number(value)
+
+
+def run_sections(report: RunReport, identity: str) -> str:
+    """All sections of one run but those about where it comes from."""
+    parts = [
+        numbers(report.evaluation),
+        section(f"{identity}-errors", "Errors", errors(report) + "<p></p>" + metrics(report.evaluation), level=3),
+        section(f"{identity}-forecasts", "Forecasts", forecasts(report, f"{identity}-player"), level=3),
+        section(f"{identity}-inside", "Inside the model", inside(report.findings), level=3),
+    ]
+    return "".join(parts)

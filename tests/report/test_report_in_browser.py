@@ -1,0 +1,220 @@
+"""The page in a real browser: no console messages, controls work, nothing overflows, at phone and desktop width.
+
+Drives Chromium by the WebDriver protocol with the standard library alone.
+"""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ssno.cli.main import main
+from ssno.data.trajectories import Trajectories
+from ssno.models.registry import MODELS
+from ssno.training.reporter import Silent
+from ssno.training.train import train
+
+SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
+PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "driver": ("chromedriver",)}
+
+
+def program(kind: str) -> str:
+    for name in PROGRAMS[kind]:
+        if (found := shutil.which(name)) is not None:
+            return found
+    pytest.fail(f"No {PROGRAMS[kind][0]} found. Install it: apt-get install chromium chromium-driver")
+
+
+class Browser:
+    """A window of Chromium without a screen."""
+
+    def __init__(self, address: str, *, width: int, height: int, dark: bool = False):
+        phone = {"deviceMetrics": {"width": width, "height": height, "pixelRatio": 2.0}} if width < 500 else None
+        words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+        words += [f"--window-size={width},{height}", *(["--force-dark-mode"] if dark else [])]
+        options = {"binary": program("chromium"), "args": words, **({"mobileEmulation": phone} if phone else {})}
+        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        self.address = address
+        self.session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=180) as answer:
+            return json.load(answer)["value"]
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self._call("POST", f"/session/{self.session}{path}", body)
+
+    def open(self, page: Path) -> None:
+        self.post("/url", url=page.as_uri())
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.post("/execute/sync", script=script, args=list(arguments))
+
+    def command(self, name: str, **parameters: Any) -> Any:
+        return self.post("/goog/cdp/execute", cmd=name, params=parameters)
+
+    def click(self, selector: str) -> None:
+        found = self.post("/element", using="css selector", value=selector)
+        self.post(f"/element/{next(iter(found.values()))}/click")
+
+    def press(self, selector: str, keys: str) -> None:
+        found = self.post("/element", using="css selector", value=selector)
+        self.post(f"/element/{next(iter(found.values()))}/value", text=keys)
+
+    def messages(self) -> list[str]:
+        return [entry["message"] for entry in self.post("/se/log", type="browser")]
+
+    def screenshot(self, path: Path) -> None:
+        """The whole page, however long."""
+        size = self.command("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self.command("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def close(self) -> None:
+        self._call("DELETE", f"/session/{self.session}")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory) -> Iterator[str]:
+    """The address of a running chromedriver."""
+    log = tmp_path_factory.mktemp("driver") / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen([program("driver"), "--port=0"], stdout=file, stderr=subprocess.STDOUT)
+    try:
+        for _ in range(150):
+            if found := re.search(r"started successfully on port (\d+)", log.read_text()):
+                break
+            time.sleep(0.2)
+        else:
+            pytest.fail(f"chromedriver did not start: {log.read_text()}")
+        yield f"http://127.0.0.1:{found[1]}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[int, Path]:
+    """A page about a 1D run and one about a 2D run with two fields."""
+    made = {}
+    for n_dims, fields in ((1, 1), (2, 2)):
+        folder = tmp_path_factory.mktemp(f"report-{n_dims}d")
+        angle = 2 * np.pi * np.arange(16) / 16
+        grid = sum(np.meshgrid(*[angle] * n_dims, indexing="ij"))
+        rng = np.random.default_rng(0)
+        phase = rng.uniform(0, 6, (24, 1, fields)) + 0.3 * np.arange(9)[:, None]
+        array = np.sin(grid - phase[..., *(None,) * n_dims]).astype(np.float32)
+        np.save(folder / "mine.npy", array)
+        names = ["u", "v"][:fields]
+        data = Trajectories.from_array(array, lengths=[4.0] * n_dims, fields=names, dt=0.5)
+        torch.manual_seed(0)
+        model = MODELS["ssno"].tiny(n_dims=n_dims, in_channels=fields, out_channels=fields).build()
+        train(model, data, folder=folder / "run", epochs=2, batch_size=6, reporter=Silent())
+        described = {"path": str(folder / "mine.npy"), "axes": " ".join(["batch time channel", *"xy"[:n_dims]])}
+        described |= {"dt": 0.5, "lengths": [4.0] * n_dims, "fields": names}
+        document = json.loads((folder / "run" / "config.json").read_text())
+        document["run"] = {"data": described, "model": document["config"], "train": document["run"]["train"]}
+        (folder / "run" / "config.json").write_text(json.dumps(document))
+        main(["report", str(folder / "run"), "--out", str(folder / "report.html")])
+        made[n_dims] = folder / "report.html"
+    return made
+
+
+FRAME = "return Number(document.querySelector('.player input').value)"
+DRAWN = "return document.querySelector('.player .panel[data-panel=truth]').toDataURL()"
+LOOK = "return document.querySelector('.player .lines, .player .panel').toDataURL()"
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize("n_dims", [1, 2])
+def test_the_page_works_in_a_browser(driver, pages, n_dims, size, tmp_path) -> None:
+    width, height = SIZES[size]
+    browser = Browser(driver, width=width, height=height)
+    try:
+        browser.open(pages[n_dims])
+        assert browser.run("return document.querySelector('.player').dataset.ready") == "true"
+        assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth + 1")
+        assert browser.run("return [...document.images].every((image) => image.complete && image.naturalWidth > 0)")
+        check_slider(browser)
+        check_playing(browser)
+        check_choices(browser, fields=n_dims)
+        browser.screenshot(tmp_path / "page.png")
+        assert (tmp_path / "page.png").stat().st_size > 50_000
+        assert browser.messages() == []
+    finally:
+        browser.close()
+
+
+def check_slider(browser: Browser) -> None:
+    """Arrow keys move by a frame, and the picture and the words follow."""
+    start, before = browser.run(FRAME), browser.run(LOOK)
+    browser.press(".player input", "\ue014\ue014")  # right, right
+    assert browser.run(FRAME) == start + 2 == 7
+    assert browser.run(LOOK) != before
+    assert browser.run("return document.querySelector('.player output').textContent").startswith("t = 3.5, error ")
+    browser.press(".player input", "\ue011")  # home
+    assert browser.run("return document.querySelector('.player output').textContent") == "t = 0, given"
+
+
+def check_playing(browser: Browser) -> None:
+    """Play runs to the end and stops; pause stops at once."""
+    label = "return document.querySelector('.player .play').getAttribute('aria-label')"
+    browser.click(".player .play")
+    assert browser.run(label) == "Pause"
+    browser.click(".player .play")
+    assert browser.run(label) == "Play"
+    stopped = browser.run(FRAME)
+    time.sleep(0.6)
+    assert browser.run(FRAME) == stopped
+    browser.press(".player .play", " ")  # the keyboard works too
+    for _ in range(50):
+        if browser.run(label) == "Play":
+            break
+        time.sleep(0.2)
+    assert browser.run(FRAME) == 8
+
+
+def check_choices(browser: Browser, *, fields: int) -> None:
+    """Another trajectory and another field give another picture; settings unfold."""
+    change = "const menu = document.querySelector(arguments[0]); menu.selectedIndex = arguments[1];"
+    change += " menu.dispatchEvent(new Event('change'));"
+    seen = {browser.run(DRAWN)}
+    browser.run(change, ".player .trajectory", 1)
+    seen.add(browser.run(DRAWN))
+    if fields > 1:
+        browser.run(change, ".player .field", 1)
+        seen.add(browser.run(DRAWN))
+    assert len(seen) == 1 + fields
+    browser.run("document.querySelector('summary').scrollIntoView({block: 'center'})")
+    browser.click("summary")
+    assert browser.run("return document.querySelector('details').open")
+
+
+@pytest.mark.verify
+def test_the_page_prints_without_controls_and_fetches_nothing(driver, pages) -> None:
+    browser = Browser(driver, width=1280, height=900)
+    try:
+        browser.command("Network.enable")
+        browser.open(pages[1])
+        fetched = browser.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+        assert [name for name in fetched if not name.startswith("data:")] == []
+        browser.command("Emulation.setEmulatedMedia", media="print")
+        hidden = "return getComputedStyle(document.querySelector('.controls')).display"
+        assert browser.run(hidden) == "none"
+        assert len(base64.b64decode(browser.post("/print"))) > 50_000
+    finally:
+        browser.close()

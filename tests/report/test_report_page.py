@@ -1,0 +1,272 @@
+"""The report page: complete, self-contained, escaped, and its player's numbers are those of the forecast."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from ssno.cli.main import main
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.evaluate import evaluate, read_evaluation
+from ssno.evaluation.examples import Examples
+from ssno.evaluation.run_folder import open_run
+from ssno.models.registry import MODELS
+from ssno.plots.bands import Band, error_bands
+from ssno.report.contents import gather, typical
+from ssno.report.markup import script_data, text
+from ssno.report.page import build_page, judge
+from ssno.report.pictures import encode, picture
+from ssno.report.player import NOT_FINITE, payload_of, player, quantised
+from ssno.report.sections import verdict
+from ssno.training.reporter import Silent
+from ssno.training.train import train
+
+HOSTILE = "<script>alert(1)</script>&\"'"
+
+
+def waves(count: int = 20) -> Trajectories:
+    rng = np.random.default_rng(0)
+    x = 2 * np.pi * np.arange(16) / 16
+    phase = rng.uniform(0, 6, (count, 1)) + 0.3 * np.arange(7)
+    array = np.sin(x - phase[..., None])[:, :, None].astype(np.float32)
+    return Trajectories.from_array(array, lengths=[4.0], dt=0.5, name="waves")
+
+
+def make_run(folder: Path, name: str, *, seed: int = 0, model: str = "ssno", described: bool = True) -> Path:
+    """A run, and its data beside it."""
+    data = waves()
+    torch.manual_seed(seed)
+    settings = {"epochs": 1, "batch_size": 9, "seed": seed, "reporter": Silent()}
+    train(MODELS[model].tiny().build(), data, folder=folder / name, **settings)
+    if described:
+        np.save(folder / "waves.npy", data.read(slice(None)).state.numpy())
+        path = folder / name / "config.json"
+        document = json.loads(path.read_text())
+        values = {"path": str(folder / "waves.npy"), "axes": "batch time channel x", "dt": 0.5, "lengths": [4.0]}
+        document["run"] = {"data": values, "model": document["config"], "train": document["run"]["train"]}
+        path.write_text(json.dumps(document))
+    return folder / name
+
+
+@pytest.fixture(autouse=True)
+def quick_pictures(monkeypatch) -> None:
+    """Pictures take most of the time; here words stand for them, in a browser (`make verify`) they are real."""
+    for module in ("sections", "page", "together"):
+        monkeypatch.setattr(
+            f"ssno.report.{module}.picture", lambda draw, words, caption="", **_: f"<p>{words} {caption}</p>"
+        )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [make_run(folder, "first"), make_run(folder, "second", seed=1), make_run(folder, "other", model="fno-r")]
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes, and whether all are closed in order."""
+
+    EMPTY = frozenset({"meta", "link", "img", "input", "source", "br"})
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attributes)))
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def page_of(*folders: Path, **options: str) -> str:
+    main(
+        ["report", *map(str, folders), "--out", str(folders[0] / "page.html"), *(w for p in options.items() for w in p)]
+    )
+    return (folders[0] / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_whole_and_needs_nothing_else(runs, capsys) -> None:
+    page = page_of(runs[0])
+    assert "Open it in any browser" in capsys.readouterr().out
+    elements = Elements(page)
+    assert elements.open == []
+    for tag, attributes in elements.seen:
+        for name in ("src", "href", "srcset", "action"):
+            address = attributes.get(name)
+            assert address is None or address.startswith(("data:", "#")), (tag, address)
+    outside = re.sub(r'"data:[^"]*"', '""', page)
+    assert not re.search(r"https?://|@import|url\(", outside)
+    assert "default-src 'none'" in page
+    names = [attributes.get("id") for _, attributes in elements.seen if attributes.get("id")]
+    assert len(names) == len(set(names))
+    targets = {
+        attributes["href"][1:] for tag, attributes in elements.seen if tag == "a" and attributes["href"][:1] == "#"
+    }
+    assert targets <= {*names}
+
+
+def test_the_page_says_what_the_evaluation_says_and_how_to_repeat_it(runs) -> None:
+    page = page_of(runs[0])
+    evaluation = read_evaluation(runs[0] / "evaluation.json")
+    assert text(verdict(evaluation)) in page
+    assert f"{evaluation.parameters:,}" in page
+    for heading in ("Errors", "Forecasts", "Inside the model", "Where it comes from", "How to make it again"):
+        assert f"<h3>{heading}</h3>" in page
+    assert "ssno train --config run.json --name first" in page
+    link = re.search(r'download="run.json" href="data:application/json;base64,([^"]+)"', page)
+    assert json.loads(base64.b64decode(link[1])) == open_run(runs[0]).config["run"]
+
+
+def test_the_stored_evaluation_is_used_unless_the_weights_are_newer(runs, tmp_path, capsys) -> None:
+    folder = make_run(tmp_path, "mine")
+    main(["report", str(folder), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"path": str(folder / "report.html"), "bytes": (folder / "report.html").stat().st_size}
+    path = folder / "evaluation.json"
+    document = json.loads(path.read_text())
+    document["scores"]["means"]["rel_l2"] = 0.123456
+    path.write_text(json.dumps(document))
+    assert "0.123" in page_of(folder)
+    (folder / "model.safetensors").touch()
+    assert "0.123" not in page_of(folder)
+
+
+def test_hostile_names_stay_text(tmp_path) -> None:
+    folder = make_run(tmp_path, "plain")
+    run = open_run(folder)
+    evaluation = evaluate(folder, write=False)
+    evil = {"name": HOSTILE, "dataset": HOSTILE, "model": HOSTILE}
+    report = gather(run, run.load("test"), type(evaluation)(**{**vars(evaluation), **evil}))
+    run.config["run"][HOSTILE] = {HOSTILE: HOSTILE}
+    run.config["provenance"]["processor"] = HOSTILE
+    page = build_page([report, report])
+    assert "<script>alert" not in page
+    assert text(HOSTILE) in page
+    assert Elements(page).open == []
+    assert "</script" not in script_data("x", {"a": "</script><script>"})[:-9]
+
+
+def test_several_runs_are_compared_by_seeds_or_not_at_all(runs) -> None:
+    page = page_of(*runs)
+    assert "Not separable in rel_l2" in page
+    assert page.count('class="player"') == 3
+    assert "neither state-space layers nor a memory" in page
+    evaluations = [read_evaluation(run / "evaluation.json") for run in runs]
+    assert judge(evaluations[:2]) == "2 seeds of one model."
+    assert "are one model trained with the same seed" in judge([evaluations[0], evaluations[0]])
+    elsewhere = type(evaluations[0])(**{**vars(evaluations[1]), "split": "valid"})
+    opened = open_run(runs[0])
+    reports = [gather(opened, opened.load("test"), evaluation) for evaluation in (evaluations[0], elsewhere)]
+    assert "were evaluated on different split" in build_page(reports)
+
+
+def test_an_ensemble_shows_its_bands_and_its_calibration(runs) -> None:
+    main(["report", str(runs[0]), str(runs[1]), "--ensemble", "--out", str(runs[0] / "both.html")])
+    page = (runs[0] / "both.html").read_text()
+    assert 'id="ensemble"' in page
+    assert "Is the ensemble as uncertain as it says?" in page
+    assert "the median: mean, one and two standard deviations" in page
+
+
+def test_another_split_and_grid_can_be_reported(runs) -> None:
+    page = page_of(runs[0], **{"--split": "valid", "--points": "8"})
+    assert "2 valid trajectories of" in page
+    assert "8 points" in page
+
+
+def test_a_run_started_from_python_says_so(tmp_path, capsys) -> None:
+    folder = make_run(tmp_path, "python", described=False)
+    with pytest.raises(SystemExit):
+        main(["report", str(folder)])
+    assert "started from Python" in capsys.readouterr().err
+    evaluation = evaluate(folder, data=waves(), write=False)
+    page = build_page([gather(open_run(folder), waves(), evaluation)])
+    assert "This run was started from Python" in page
+
+
+def test_the_player_carries_the_numbers_of_truth_and_forecast() -> None:
+    data = waves(2)
+    state = data.read(slice(None)).state
+    seen = Examples((0, 1), state, state[:, 4:] + 0.25, tuple(data.times.tolist()))
+    payload = payload_of(seen, data, {0: "median"})
+    assert (payload["given"], payload["grid"], payload["labels"]) == (4, [16], ["median", "trajectory 1"])
+    values = payload["values"][0]
+    for name, shift in (("truth", 0.0), ("forecast", 0.25)):
+        codes = np.frombuffer(base64.b64decode(values[name][1]), "<u2").reshape(7, 16)
+        decoded = values["low"] + (values["high"] - values["low"]) * codes / (NOT_FINITE - 1)
+        np.testing.assert_allclose(decoded[4:], state[1, 4:, 0].numpy() + shift, atol=1e-4)
+    assert values["worst"][0] == pytest.approx(0.25, rel=1e-3)
+    assert payload["errors"][0][:4] == [0, 0, 0, 0]
+    assert Elements(player("p", seen, data, {0: HOSTILE})).open == []
+
+
+def test_large_and_three_dimensional_fields_are_thinned() -> None:
+    array = np.random.default_rng(0).normal(size=(1, 130, 1, 200, 4, 6)).astype(np.float32)
+    data = Trajectories.from_array(array, lengths=[1.0] * 3)
+    state = data.read([0]).state
+    payload = payload_of(Examples((0,), state, state[:, 10:], tuple(data.times.tolist())), data, {})
+    assert payload["grid"] == [100, 4]
+    assert (len(payload["times"]), payload["given"], len(payload["lengths"])) == (65, 5, 2)
+    codes = np.frombuffer(base64.b64decode(payload["values"][0]["truth"][0]), "<u2")
+    assert codes.size == 65 * 400
+
+
+def test_a_picture_holds_a_light_and_a_dark_figure_the_same_every_time() -> None:
+    def draw() -> Figure:
+        return error_bands([1.0, 2.0], {"a": Band([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])})
+
+    made = picture(draw, HOSTILE, caption=HOSTILE)
+    assert made == picture(draw, HOSTILE, caption=HOSTILE)
+    (_, source), (_, image) = (element for element in Elements(made).seen if element[0] in ("source", "img"))
+    light, night = (base64.b64decode(value.partition(",")[2]) for value in (image["src"], source["srcset"]))
+    assert light.lstrip().startswith(b"<?xml")
+    assert b"#56b4e9" in night.lower()
+    assert b"#56b4e9" not in light.lower()
+    assert "<script>alert" not in made
+    assert image["style"] == "max-width: 767px"
+    assert encode(draw(), "png").startswith("data:image/png;base64,iVBOR")
+
+
+def test_values_beyond_the_range_stop_at_its_ends_and_holes_are_marked() -> None:
+    codes = quantised(np.array([-9.0, 0.0, 9.0, np.nan, np.inf]), -1.0, 1.0)
+    assert codes.tolist() == [0, 32767, NOT_FINITE - 1, NOT_FINITE, NOT_FINITE]
+
+
+def test_forecasts_that_explode_can_be_reported(runs) -> None:
+    run = open_run(runs[0])
+    evaluation = evaluate(runs[0])
+    for parameter in run.forecaster.model.head.parameters():
+        parameter.data.fill_(torch.inf)
+    means = {**evaluation.scores.means, "rel_l2": float("inf")}
+    scores = type(evaluation.scores)(**{**vars(evaluation.scores), "means": means})
+    broken = type(evaluation)(**{**vars(evaluation), "scores": scores})
+    page = build_page([gather(run, run.load("test"), broken)])
+    assert "did not stay finite" in page
+    assert '"errors":[[0.0,0.0,0.0,0.0,null' in page
+
+
+def test_mistakes_are_named(runs, capsys) -> None:
+    with pytest.raises(ValueError, match="`reports` is empty: a page needs at least one run"):
+        build_page([])
+    with pytest.raises(ValueError, match="`errors` is empty: no trajectory was scored"):
+        typical([])
+    assert list(typical([3.0, 1.0, 2.0])) == [2, 1, 0]
+    assert typical([1.0])[0].startswith("median")
+    for words, message in (
+        ([], "give the folder of at least one run"),
+        ([str(runs[0]), "--ensemble"], "needs at least 2"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["report", *words])
+        assert message in capsys.readouterr().err
