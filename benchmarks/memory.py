@@ -5,12 +5,10 @@
 
 Every measurement is a process of its own: a few steps and an evaluation, then the most memory the operating system saw
 it hold. The forecast is made in another one, as `ssno train --dry-run` does. Data are noise: memory does not care.
-Time is the processor's, of one step, so that other jobs on the machine do not count.
+Steps are timed in one process, the modes in turn: times of different processes on a busy machine cannot be compared.
 """
 
 import json
-import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -28,9 +26,9 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
-from ssno.training.memory import forecast_memory
+from ssno.training.memory import forecast_memory, one_step
 from ssno.training.options import TrainOptions
-from ssno.training.reporter import Silent
+from ssno.training.reporter import Silent, memory_in_use
 from ssno.training.train import forecaster_for, train
 from ssno.training.unrolling import Rollout
 
@@ -42,7 +40,7 @@ MODES = {
     "cut every 4 frames": Rollout(forcing=(0.0,), cut=4),
     "recomputed steps": Rollout(forcing=(0.0,), recompute=True),
 }
-GIVEN, STEPS = 4, 3
+GIVEN, STEPS, ROUNDS = 4, 3, 7
 
 
 @dataclass(frozen=True)
@@ -89,17 +87,21 @@ def main(store: bool = False) -> None:
         rows.append(row)
         print(
             f"{row['model']:5s} {'x'.join(map(str, row['grid'])):6s} batch {row['batch']:2d} frames {row['frames']:2d} "
-            f"{row['mode']:22s} {row['measured_bytes'] / 2**20:6.0f} MiB  forecast {row['ratio']:5.2f} of it  "
-            f"{row['cpu_seconds']:6.2f} s",
+            f"{row['mode']:22s} {row['measured_bytes'] / 2**20:6.0f} MiB  forecast {row['ratio']:5.2f} of it",
             flush=True,
         )
     if store:
-        keep(rows)
+        keep(rows, step_times())
 
 
-def keep(rows: list[dict[str, Any]]) -> None:
+def keep(rows: list[dict[str, Any]], times: dict[str, list[float]]) -> None:
     """Write results/memory.json, and draw the sweep."""
-    content = {"rows": rows, "date": time.strftime("%Y-%m-%d"), "provenance": provenance()}
+    content = {
+        "rows": rows,
+        "step_seconds_24_frames": times,
+        "date": time.strftime("%Y-%m-%d"),
+        "provenance": provenance(),
+    }
     (ROOT / "results" / "memory.json").write_text(json.dumps(content, indent=2) + "\n")
     usual = [row for row in rows if (row["model"], tuple(row["grid"]), row["batch"]) == ("ssno", (64,), 16)]
     save(picture(usual), ROOT / "docs" / "images" / "memory.png")
@@ -120,24 +122,27 @@ def child(what: str, case: Case) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-class Stopwatch(Silent):
-    """The processor time of every step."""
-
-    def __init__(self) -> None:
-        self.moments = [time.process_time()]
-
-    def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
-        self.moments.append(time.process_time())
-
-
 def measure(case: Case) -> dict[str, float]:
     """Train a few steps, evaluate, and ask the system for the most memory held."""
     model, data, valid, options = case.setting()
-    watch = Stopwatch()
-    train(model, data, valid=valid, options=options, window=Window(size=GIVEN), reporter=watch)
-    seconds = statistics.median(np.diff(watch.moments).tolist())
-    unit = 1 if sys.platform == "darwin" else 1024
-    return {"measured_bytes": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "cpu_seconds": seconds}
+    train(model, data, valid=valid, options=options, window=Window(size=GIVEN), reporter=Silent())
+    return {"measured_bytes": memory_in_use()}
+
+
+def step_times(frames: int = 24, rounds: int = ROUNDS) -> dict[str, list[float]]:
+    """Processor seconds of a step in every mode, the modes in turn."""
+    model, data, _, options = Case("teacher forcing", frames).setting()
+    forecaster = forecaster_for(model, data, options, window=Window(size=GIVEN)).train()
+    stages = {mode: rollout.stage(0, 1) for mode, rollout in MODES.items()}
+    times: dict[str, list[float]] = {mode: [] for mode in stages}
+    for stage in stages.values():
+        one_step(forecaster, data, stage, 1)
+    for _ in range(rounds):
+        for mode, stage in stages.items():
+            began = time.process_time()
+            one_step(forecaster, data, stage, options.batch_size)
+            times[mode].append(time.process_time() - began)
+    return times
 
 
 def forecast(case: Case) -> dict[str, float]:

@@ -149,6 +149,24 @@ def test_any_module_with_our_calling_convention_trains(tmp_path, waves, valid_wa
     assert score(forecaster, valid_waves).means["rel_l2_onestep"] < 0.2
 
 
+def test_the_loop_pushes_forward_as_often_as_its_stage_says(waves, valid_waves) -> None:
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+            self.calls = []
+
+        def forward(self, frames):
+            if self.training:
+                self.calls.append(torch.is_grad_enabled())
+            return self.scale * frames
+
+    model = Counting()
+    settings = {"epochs": 3, "batch_size": 20, "window": Window(size=1), "reporter": Silent()}
+    train(model, waves, valid=valid_waves, rollout=Rollout(pushforward=(0, 1, 2)), **settings)
+    assert model.calls == [True, False, True, False, False, True]
+
+
 def test_early_stopping_ends_a_run_that_no_longer_improves(tmp_path, waves, valid_waves) -> None:
     settings = {"epochs": 30, "learning_rate": 1e-12, "patience": 2, "reporter": Silent()}
     train(tiny(), waves, valid=valid_waves, folder=tmp_path, **settings)

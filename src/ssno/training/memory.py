@@ -7,8 +7,8 @@ budget, beyond which memory is taken to be linear in trajectories and in frames:
     forecast = process before + optimiser, averages, best weights + the largest of  held * step, evaluation, saving
 
 The first term is read from the operating system after a small step, when all libraries are loaded. `held` is what the C
-library adds by not giving freed pages back at once: more where steps are freed and made anew between tensors that stay
-(cut or recomputed). `benchmarks.memory` measures how well all this fits.
+library adds by not giving freed pages back at once: more where steps are freed and made anew between tensors that stay,
+as recomputed ones are. Both factors are fitted to the cases of `benchmarks.memory`, which measures how well they do.
 """
 
 import os
@@ -32,7 +32,7 @@ from ssno.training.options import TrainOptions
 from ssno.training.reporter import memory_in_use
 from ssno.training.unrolling import Stage
 
-HELD, HELD_BETWEEN = 1.25, 1.6
+HELD, HELD_RECOMPUTED = 1.25, 1.6
 BUDGET = 2**30
 
 
@@ -102,9 +102,8 @@ def forecast_memory(
         for stage in dict.fromkeys(stages):
             shortest = stage.pushforward + 1
             lengths = [shortest, *(n for n in growing(stage.frames or len(plan.predicted)) if n > shortest)]
-            between = stage.recompute or 0 < stage.cut < lengths[-1]
             most = extrapolated_twice(step(stage), growing(batch), lengths, budget=budget)
-            peaks.append(most * (HELD_BETWEEN if between and not stage.parallel else HELD))
+            peaks.append(most * (HELD_RECOMPUTED if stage.recompute and not stage.parallel else HELD))
         peaks.append(HELD * extrapolated(evaluation, growing(valid_batch), budget=budget).value)
     forecaster.train()
     weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)

@@ -47,7 +47,7 @@ class TrainOptions:
     rollout: Rollout = field(default_factory=Rollout)
     """Teacher forcing or unrolling, how far, and where gradients end."""
     compile: bool = False
-    """Run the model through torch.compile: a long start, then faster steps."""
+    """Run the model through torch.compile: a long start, then often faster steps."""
     patience: int = 0
     """Stop after this many evaluations without improvement; 0 for never."""
     monitor: Monitor = "rel_l2"
