@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ssno.evaluation.cost import Contest, Entry, contestants, foreseen_seconds, hold, largest_part, memory_of
+from ssno.evaluation.timing import Timing
 from ssno.models.count import count_parameters
 from ssno.models.ffno import FFNOConfig
 from ssno.models.gkt import GKTConfig
@@ -60,6 +61,17 @@ def test_batches_are_split_where_memory_is_short() -> None:
     # Kernels are made once per part; the rest is the same work.
     assert split.total - split.kernel == pytest.approx(whole.total - whole.kernel, rel=0.01)
     assert memory < eight
+
+
+def test_a_large_rollout_is_timed_on_one_part_and_multiplied(monkeypatch) -> None:
+    config, contest = FFNOConfig.tiny(), Contest("rollout", (16,), 8, 2)
+    assert largest_part(config, contest, memory_limit=PLENTY) == 4
+    calls = []
+    monkeypatch.setattr(Entry, "once", lambda entry: calls.append(entry))
+    entry = Entry(config, contest, part=4)
+    entry.run()
+    assert (len(calls), entry.repeated) == (1, 2)
+    assert Timing((1.0, 3.0)).times(entry.repeated) == Timing((2.0, 6.0))
 
 
 def test_all_models_that_learn_enter_in_their_published_size() -> None:

@@ -421,3 +421,13 @@ def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path, wave
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(NotADirectoryError, match="file"):
         train(tiny(), waves, folder=tmp_path / "file" / "run", reporter=Silent())
+
+
+def test_every_engine_trains_to_the_same_weights(waves) -> None:
+    weights = {}
+    for engine in ("torch", "fused", "plain"):
+        trained = train(tiny(), waves, epochs=2, engine=engine, reporter=Silent())
+        weights[engine] = torch.cat([p.detach().flatten() for p in trained.model.parameters()])
+    for engine in ("torch", "fused"):
+        assert (weights[engine] - weights["plain"]).norm() < 1e-3 * weights["plain"].norm()
+    assert not torch.equal(weights["torch"], weights["fused"])  # or the option does nothing

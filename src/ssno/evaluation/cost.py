@@ -7,7 +7,8 @@ A contest is one task on one grid with one batch size, in which all models take 
     rollout   stream a number of frames, started from four
 
 Where a batch does not fit into the memory limit, it runs in equal parts one after the other, as a user would do it, and
-the row says how large a part was. Storing and showing rows is in `ssno.evaluation.cost_table`.
+the row says how large a part was. Parts of a rollout are alike and share nothing, so one of at most `ROLLOUT_PART`
+trajectories is timed and multiplied. Storing and showing rows is in `ssno.evaluation.cost_table`.
 """
 
 import time
@@ -31,6 +32,7 @@ from ssno.models.trivial import TrivialConfig
 Task = Literal["forward", "train", "rollout"]
 GIVEN_FRAMES = 4
 WARM_UP = 1
+ROLLOUT_PART = 4
 
 
 @dataclass(frozen=True)
@@ -119,9 +121,14 @@ class Entry:
             for _ in range(self.contest.rollout_frames):
                 frame, state = self.model.step(frame, state)
 
+    @property
+    def repeated(self) -> int:
+        """How many times `run` has to be repeated for the whole task."""
+        return self.parts if self.contest.task == "rollout" else 1
+
     def run(self) -> None:
-        """The whole task."""
-        for _ in range(self.parts):
+        """The whole task; of a rollout one part."""
+        for _ in range(self.parts // self.repeated):
             self.once()
         if self.optimiser is not None:
             self.optimiser.step()
@@ -184,7 +191,7 @@ def hold(
             part=counts[name][0],
             flops=counts[name][1],
             memory=counts[name][2],
-            timing=timings[name],
+            timing=timings[name].times(entries[name].repeated),
         )
         for name, config in configs.items()
     ]
@@ -195,7 +202,8 @@ def largest_part(config: OperatorConfig, contest: Contest, *, memory_limit: int)
     if contest.batch == 1:
         return 1
     one, two = (memory_of(config, contest, part) for part in (1, 2))
-    divisors = [part for part in range(1, contest.batch + 1) if contest.batch % part == 0]
+    most = min(contest.batch, ROLLOUT_PART) if contest.task == "rollout" else contest.batch
+    divisors = [part for part in range(1, most + 1) if contest.batch % part == 0]
     return max([part for part in divisors if one + (part - 1) * (two - one) <= memory_limit], default=1)
 
 
@@ -213,10 +221,11 @@ def foreseen_seconds(
     a_round = 0.0
     for config in configs.values():
         first = seconds_of(config, Contest(contest.task, contest.grid, 1, 1))
-        a_round += first * contest.batch
         if contest.task == "rollout":
             further = max(0.0, seconds_of(config, Contest(contest.task, contest.grid, 1, 2)) - first)
-            a_round += further * contest.batch * (contest.rollout_frames - 1)
+            a_round += (first + further * (contest.rollout_frames - 1)) * min(contest.batch, ROLLOUT_PART)
+        else:
+            a_round += first * contest.batch
     counting = 2.0
     return (WARM_UP + counting) * a_round + max(budget, least_rounds * a_round)
 

@@ -18,6 +18,7 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.saved import save_description, save_weights
 from ssno.forecasting.scores import score
+from ssno.native.engine import use
 from ssno.training.batches import Batch, BatchSource
 from ssno.training.checkpoint import Progress, load_checkpoint, restore, run_tensors, save_checkpoint
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
@@ -97,7 +98,7 @@ class Loop:
         wrapped = self.place.wrap(self.objective)
         self.saved_at = time.monotonic()
         self.began_at = self.saved_at - self.progress.seconds
-        with Interruption() as interruption, torch.random.fork_rng():
+        with Interruption() as interruption, torch.random.fork_rng(), use(self.options.engine):
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from ssno.data.defaults import defaults_of
 from ssno.data.normalise import Method as Normalisation
+from ssno.native.engine import Engine
 from ssno.training.unrolling import Rollout
 
 Schedule = Literal["cosine", "one-cycle", "constant"]
@@ -46,6 +47,8 @@ class TrainOptions:
     """Predict the change since the last frame instead of the frame."""
     rollout: Rollout = field(default_factory=Rollout)
     """Teacher forcing or unrolling, how far, and where gradients end."""
+    engine: Engine = "auto"
+    """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain); see ssno.native."""
     compile: bool = False
     """Run the model through torch.compile: a long start, then often faster steps."""
     patience: int = 0
@@ -78,7 +81,12 @@ class TrainOptions:
             raise ValueError(f"`ema` must lie in [0, 1), got {self.ema}.")
         if not 0 <= self.warmup < 1:
             raise ValueError(f"`warmup` is a fraction of the run and must lie in [0, 1), got {self.warmup}.")
-        for name, kind in (("schedule", Schedule), ("normalisation", Normalisation), ("monitor", Monitor)):
+        for name, kind in (
+            ("schedule", Schedule),
+            ("normalisation", Normalisation),
+            ("monitor", Monitor),
+            ("engine", Engine),
+        ):
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
