@@ -27,7 +27,7 @@ def test_the_list_has_every_model_with_its_size(name) -> None:
     assert f"| `{name}` | {row['parameters_1d']:,} | {row['parameters_2d']:,} | {row['past']} |" in TEXT
 
 
-@pytest.mark.parametrize("name", ["unet", "gkt", "factformer", "ffno"])
+@pytest.mark.parametrize("name", ["unet", "gkt", "factformer", "ffno", "ssno"])
 def test_the_operations_are_those_counted(name) -> None:
     config = MODELS[name]().fitted((32,))
     flops, _ = Entry(config, Contest("forward", (32,)), part=1).counted()

@@ -122,14 +122,13 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
     forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
 
     def held(**stage) -> int:
-        return peak_bytes(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 2))
+        return peak_bytes(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 16))
 
     full = held()
     assert all(parameter.grad is None for parameter in forecaster.parameters())
     assert held(frames=4) == pytest.approx(full, rel=0.02)
-    assert held(frames=1) < 0.6 * full
-    assert held(cut=1) < 0.7 * full
-    assert held(recompute=True) < 0.7 * full
+    for shorter in ({"frames": 1}, {"cut": 1}, {"recompute": True}):  # kernels, made once, are held in all
+        assert held(**shorter) < 0.7 * full
 
 
 def test_the_costliest_stage_counts(waves, monkeypatch) -> None:

@@ -203,7 +203,7 @@ def test_recomputed_steps_keep_less(waves) -> None:
             Objective(forecaster)(prepare(forecaster, waves.read(range(3)), stage=stage))
         return total
 
-    assert kept(True) < 0.4 * kept(False)
+    assert kept(True) < 0.7 * kept(False)  # kernels, made once per rollout, are kept in both
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
