@@ -128,7 +128,7 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
     assert all(parameter.grad is None for parameter in forecaster.parameters())
     assert held(frames=4) == pytest.approx(full, rel=0.02)
     for shorter in ({"frames": 1}, {"cut": 1}, {"recompute": True}):  # kernels, made once, are held in all
-        assert held(**shorter) < 0.7 * full
+        assert held(**shorter) < 0.8 * full
 
 
 def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
