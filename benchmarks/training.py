@@ -37,6 +37,7 @@ def entries() -> Iterator[Entry]:
                 "fused": Goal(at_least=6.5 if plane else 4.5, fraction=0.4),
             },
             gflop=training_gflop(SSNOConfig(n_dims=len(grid)), grid, batch=batch, frames=frames),
+            tolerance=1e-3,  # the listing's (exp(z) - 1) / z loses digits in float32; in float64 they agree to 1e-9
         )
     for grid, (batch, frames) in GRIDS.items():
         sizes = {"": f"{len(grid)}d", "n": "x".join(map(str, grid)), "b": batch, "t": frames}

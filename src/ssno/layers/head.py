@@ -21,8 +21,8 @@ from ssno.layers.pointwise import Pointwise
 from ssno.native import operations
 from ssno.native.engine import fused, plain
 
-PIECE = 4096
-"""Positions handled at a time."""
+PIECE = 16384
+"""Positions handled at a time, as in `ssno.layers.gate`."""
 
 
 class Head(nn.Module):
@@ -41,7 +41,19 @@ class Head(nn.Module):
             return self.narrow(self.activation(self.widen(features)))
         flat = features.reshape(features.shape[0], -1)
         weights = (self.widen.weight, self.widen.bias, self.narrow.weight, self.narrow.bias)
-        return HeadFunction.apply(flat, *weights).view(-1, *features.shape[1:])
+        if torch.is_grad_enabled():
+            return HeadFunction.apply(flat, *weights).view(-1, *features.shape[1:])
+        return computed_head(flat, *weights).view(-1, *features.shape[1:])
+
+
+def computed_head(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    """The formula in native code, or piece by piece."""
+    if fused(x, w1, b1, w2, b2):
+        return operations.head_forward(x.contiguous(), w1, b1, w2, b2)
+    out = x.new_empty(w2.shape[0], x.shape[1])
+    for part, room in zip(x.split(PIECE, dim=1), out.split(PIECE, dim=1), strict=True):
+        room.copy_(torch.addmm(b2[:, None], w2, functional.gelu(torch.addmm(b1[:, None], w1, part))))
+    return out
 
 
 class HeadFunction(torch.autograd.Function):
@@ -56,13 +68,9 @@ class HeadFunction(torch.autograd.Function):
         w2: Float[Tensor, "c w"],
         b2: Float[Tensor, " c"],
     ) -> Float[Tensor, "c p"]:
+        x = x.contiguous()
         ctx.save_for_backward(x, w1, b1, w2)
-        if fused(x, w1, b1, w2, b2):
-            return operations.head_forward(x, w1, b1, w2, b2)
-        out = x.new_empty(w2.shape[0], x.shape[1])
-        for part, room in zip(x.split(PIECE, dim=1), out.split(PIECE, dim=1), strict=True):
-            room.copy_(torch.addmm(b2[:, None], w2, functional.gelu(torch.addmm(b1[:, None], w1, part))))
-        return out
+        return computed_head(x, w1, b1, w2, b2)
 
     @staticmethod
     @once_differentiable

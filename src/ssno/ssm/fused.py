@@ -16,6 +16,21 @@ FEW_LINES = 8
 """Below this many lines a direct convolution is faster than building a matrix."""
 
 
+def fused_scan(
+    x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], *, backward: int, periodic: bool
+) -> Float[Tensor, "h d o l i"]:
+    """Scan along l with one kernel per direction; bit d of `backward` turns direction d round."""
+    if torch.is_grad_enabled():
+        return FusedScan.apply(x, kernels, backward, periodic)
+    return computed_scan(x.contiguous(), kernels.contiguous(), backward=backward, periodic=periodic)
+
+
+def computed_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) -> Tensor:
+    """By a matrix per channel, or directly for a few lines."""
+    direct = x.shape[1] * x.shape[3] < FEW_LINES
+    return operations.scan_forward(x, kernels, backward=backward, periodic=periodic, direct=direct)
+
+
 class FusedScan(torch.autograd.Function):
     """`FusedScan.apply(x, kernels, backward, periodic)`, where bit d of `backward` turns direction d round."""
 
@@ -26,8 +41,7 @@ class FusedScan(torch.autograd.Function):
         x, kernels = x.contiguous(), kernels.contiguous()
         ctx.save_for_backward(x, kernels)
         ctx.options = {"backward": backward, "periodic": periodic}
-        direct = x.shape[1] * x.shape[3] < FEW_LINES
-        return operations.scan_forward(x, kernels, direct=direct, **ctx.options)
+        return computed_scan(x, kernels, **ctx.options)
 
     @staticmethod
     @once_differentiable

@@ -28,7 +28,7 @@ from ssno.ssm.convolution import (
     stacked_spectra,
 )
 from ssno.ssm.discretise import DiscreteModes
-from ssno.ssm.fused import FusedScan
+from ssno.ssm.fused import fused_scan
 from ssno.ssm.kernel import Boundary, kernel
 from ssno.ssm.pairs import Pair, times
 
@@ -85,7 +85,7 @@ def scan_kernels(
         method = choose_scan(length, outer * inner, x.device, boundary=boundary, native=fused(x, taps))
     if method == "fused":
         backward = sum(1 << d for d, direction in enumerate(directions) if direction == "backward")
-        return FusedScan.apply(x, taps, backward, kernels.periodic)
+        return fused_scan(x, taps, backward=backward, periodic=kernels.periodic)
     lines = x.transpose(1, 2).reshape(channels, length, outer * inner)
     if method == "toeplitz":
         matrices = stacked_matrices(taps, directions, kernels.periodic) if ready is None else ready
