@@ -51,7 +51,7 @@ def entries() -> Iterator[Entry]:
             build=partial(sweep, sizes),
             reference=str(next(iter(sizes))),
             growth=growth,
-            tolerance=1e-3,
+            tolerance=5e-3,  # the listing takes exp(i angle l) in float32: its own phases drift on long lines
         )
     yield Entry(what="forecast a cube", sizes={"n": "x".join(map(str, CUBE))}, build=forecast_cube, reference="listing")
 

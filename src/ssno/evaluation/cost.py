@@ -6,9 +6,10 @@ A contest is one task on one grid with one batch size, in which all models take 
     train     forward, mean-square loss, backward, Adam   (operations and memory are counted without Adam)
     rollout   stream a number of frames, started from four
 
-Where a batch does not fit into the memory limit, it runs in equal parts one after the other, as a user would do it, and
-the row says how large a part was. Parts of a rollout are alike and share nothing, so one of at most `ROLLOUT_PART`
-trajectories is timed and multiplied. Storing and showing rows is in `ssno.evaluation.cost_table`.
+A batch of more than `LARGEST_PART` trajectories, or one that does not fit into the memory limit, runs in equal parts
+one after the other, as a user would do it, and the row says how large a part was. Parts are alike, so one is timed and
+multiplied; the optimiser's step is timed by itself and added. Storing and showing rows is in
+`ssno.evaluation.cost_table`.
 """
 
 import time
@@ -21,7 +22,7 @@ import torch
 from ssno.evaluation.flops import Flops, count_flops
 from ssno.evaluation.memory import peak_memory
 from ssno.evaluation.published import published_flops
-from ssno.evaluation.timing import Timing, time_interleaved
+from ssno.evaluation.timing import Timing, quick_seconds, time_interleaved
 from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.fno import FNOConfig
@@ -32,7 +33,7 @@ from ssno.models.trivial import TrivialConfig
 Task = Literal["forward", "train", "rollout"]
 GIVEN_FRAMES = 4
 WARM_UP = 1
-ROLLOUT_PART = 4
+LARGEST_PART = 4
 
 
 @dataclass(frozen=True)
@@ -121,18 +122,16 @@ class Entry:
             for _ in range(self.contest.rollout_frames):
                 frame, state = self.model.step(frame, state)
 
-    @property
-    def repeated(self) -> int:
-        """How many times `run` has to be repeated for the whole task."""
-        return self.parts if self.contest.task == "rollout" else 1
-
-    def run(self) -> None:
-        """The whole task; of a rollout one part."""
-        for _ in range(self.parts // self.repeated):
-            self.once()
+    def update(self) -> None:
+        """The optimiser's step, with whatever gradients there are."""
         if self.optimiser is not None:
             self.optimiser.step()
-            self.optimiser.zero_grad()
+
+    def whole(self, part: Timing) -> Timing:
+        """The time of the whole task, from that of one part."""
+        update = quick_seconds(self.update) if self.optimiser is not None else 0.0
+        self.model.zero_grad()
+        return Timing(tuple(self.parts * seconds + update for seconds in part.seconds))
 
     def counted(self) -> tuple[Flops, int]:
         """Operations of the whole task, and peak memory."""
@@ -176,7 +175,7 @@ def hold(
         entries[name] = Entry(config, contest, part=part)
         counts[name] = part, *entries[name].counted()
     timings = time_interleaved(
-        {name: entry.run for name, entry in entries.items()},
+        {name: entry.once for name, entry in entries.items()},
         budget=budget,
         least_rounds=least_rounds,
         warm_up=WARM_UP,
@@ -191,7 +190,7 @@ def hold(
             part=counts[name][0],
             flops=counts[name][1],
             memory=counts[name][2],
-            timing=timings[name].times(entries[name].repeated),
+            timing=entries[name].whole(timings[name]),
         )
         for name, config in configs.items()
     ]
@@ -202,8 +201,7 @@ def largest_part(config: OperatorConfig, contest: Contest, *, memory_limit: int)
     if contest.batch == 1:
         return 1
     one, two = (memory_of(config, contest, part) for part in (1, 2))
-    most = min(contest.batch, ROLLOUT_PART) if contest.task == "rollout" else contest.batch
-    divisors = [part for part in range(1, most + 1) if contest.batch % part == 0]
+    divisors = [part for part in range(1, LARGEST_PART + 1) if contest.batch % part == 0]
     return max([part for part in divisors if one + (part - 1) * (two - one) <= memory_limit], default=1)
 
 
@@ -221,11 +219,10 @@ def foreseen_seconds(
     a_round = 0.0
     for config in configs.values():
         first = seconds_of(config, Contest(contest.task, contest.grid, 1, 1))
+        a_round += first * min(contest.batch, LARGEST_PART)
         if contest.task == "rollout":
             further = max(0.0, seconds_of(config, Contest(contest.task, contest.grid, 1, 2)) - first)
-            a_round += (first + further * (contest.rollout_frames - 1)) * min(contest.batch, ROLLOUT_PART)
-        else:
-            a_round += first * contest.batch
+            a_round += further * min(contest.batch, LARGEST_PART) * (contest.rollout_frames - 1)
     counting = 2.0
     return (WARM_UP + counting) * a_round + max(budget, least_rounds * a_round)
 
@@ -235,6 +232,6 @@ def seconds_of(config: OperatorConfig, contest: Contest) -> float:
     entry = Entry(config, contest, part=contest.batch)
     moments = [time.perf_counter()]
     for _ in range(3):
-        entry.run()
+        entry.once()
         moments.append(time.perf_counter())
     return min(moments[2] - moments[1], moments[3] - moments[2])

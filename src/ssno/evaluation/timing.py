@@ -19,10 +19,6 @@ class Timing:
 
     seconds: tuple[float, ...]
 
-    def times(self, repetitions: int) -> "Timing":
-        """The time of as many calls one after the other."""
-        return Timing(tuple(repetitions * call for call in self.seconds))
-
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)

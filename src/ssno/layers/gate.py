@@ -96,7 +96,9 @@ class GateFunction(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         y, weight, bias = ctx.saved_tensors
-        grad_residual = ctx.copies * grad if ctx.needs_input_grad[3] else None
+        grad_residual = None
+        if ctx.needs_input_grad[3]:
+            grad_residual = grad if ctx.copies == 1 else ctx.copies * grad
         if fused(y, weight, bias):
             found = operations.gate_backward(y, weight.contiguous(), bias.contiguous(), grad.contiguous())
             return *found, grad_residual, None
