@@ -166,7 +166,7 @@ def picture(rows: list[dict[str, Any]]) -> Figure:
         axes.set(xlabel="predicted frames", ylabel="most memory of the process (MiB)", ylim=(0, None))
         axes.set_xticks(sorted({row["frames"] for row in rows}))
         axes.set_title("SS-NO, 64 points, batch 16")
-        axes.legend(loc="upper left")
+        axes.legend(loc="lower right")
     return figure
 
 
