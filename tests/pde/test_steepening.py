@@ -13,7 +13,10 @@ from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problem import Axis
 from ssno.pde.steepening import engine
 
-needs_compiler = pytest.mark.skipif(engine(512) != "native", reason="this machine has no C compiler")
+
+@pytest.fixture
+def compiled() -> None:
+    assert engine(512) == "native", "the tests of compiled code need a C compiler"
 
 
 def line(points: int) -> SpectralGrid:
@@ -34,7 +37,7 @@ def waves(grid: SpectralGrid, count: int) -> Tensor:
     return modes / (1 + torch.arange(grid.modes_shape[0], dtype=torch.float64))
 
 
-@needs_compiler
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("points", [8, 16, 32, 64, 512, 4096])
 def test_the_compiled_step_is_the_one_of_pytorch(points: int, monkeypatch) -> None:
     """Powers of two with an even and an odd exponent: the innermost transform has four points or two."""
@@ -46,7 +49,7 @@ def test_the_compiled_step_is_the_one_of_pytorch(points: int, monkeypatch) -> No
     torch.testing.assert_close(one - start, other - start, rtol=1e-11, atol=1e-14)
 
 
-@needs_compiler
+@pytest.mark.usefixtures("compiled")
 def test_a_whole_trajectory_agrees_as_far_as_chaos_allows(monkeypatch) -> None:
     grid = line(512)
     native, pure = both(kuramoto_sivashinsky(grid, viscosity=0.1), 0.005, monkeypatch)
@@ -58,7 +61,7 @@ def test_a_whole_trajectory_agrees_as_far_as_chaos_allows(monkeypatch) -> None:
     assert (one - other).norm() < 1e-12 * other.norm()
 
 
-@needs_compiler
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("count", [1, 7, 8, 9])
 def test_lanes_never_meet(count: int) -> None:
     """Alone, in a full group, in one filled up with copies: the same bits, even beside a trajectory that explodes."""
@@ -71,7 +74,7 @@ def test_lanes_never_meet(count: int) -> None:
     assert torch.equal(together[:8], alone.flip(0)[:count][:8])
 
 
-@needs_compiler
+@pytest.mark.usefixtures("compiled")
 def test_a_step_leaves_its_input_alone_and_takes_any_memory_layout() -> None:
     grid = line(64)
     step = etdrk4(burgers(grid, diffusivity=0.1), 1e-2)

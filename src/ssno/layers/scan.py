@@ -11,7 +11,7 @@ Axes: h channel, l grid point, b line or frame; o and i: what comes before and a
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Literal, get_args
 
 from jaxtyping import Float
@@ -64,7 +64,28 @@ class TwoWayScan(nn.Module):
         return self.ahead, self.back
 
 
-class AxisSweep(nn.Module):
+class PerAxisSweep(nn.Module):
+    """What sweeps with one scan per grid axis share: `scans`, each with its `systems`."""
+
+    scans: nn.ModuleList
+
+    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
+        return [
+            Request(scan.systems, length, step)  # type: ignore[arg-type]
+            for scan, length, step in zip(self.scans, grid, spacing, strict=True)
+        ]
+
+    def turns(
+        self, spacing: Sequence[float], weights: WeightsPerScan
+    ) -> Iterator[tuple[int, nn.Module, float, ScanWeights | None]]:
+        """Axis, scan, spacing and weights (None if they are to be made on the way), axis after axis."""
+        known = each_or_none(weights, self.scans)
+        for axis, (scan, step, found) in enumerate(zip(self.scans, spacing, known, strict=True)):
+            yield axis, scan, step, found
+
+
+class AxisSweep(PerAxisSweep):
     """Scan every axis of a grid in turn, in both directions: the spatial block of SS-NO."""
 
     def __init__(
@@ -83,10 +104,6 @@ class AxisSweep(nn.Module):
             for _ in range(axes)
         )
 
-    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
-        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
-        return requests_per_axis(self.scans, grid, spacing)
-
     def forward(
         self,
         field: Float[Tensor, "h *grid b"],
@@ -95,8 +112,7 @@ class AxisSweep(nn.Module):
         weights: WeightsPerScan = None,
     ) -> Float[Tensor, "h *grid b"]:
         """Scan axis after axis. `weights`, if known already, are those of `requests`."""
-        known_weights = each_or_none(weights, self.scans)
-        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_weights, strict=True)):
+        for axis, scan, step, known in self.turns(spacing, weights):
             assert isinstance(scan, TwoWayScan)
             field = scan.lines(around(field, axis), spacing=step, weights=known).view(field.shape)
         return field
@@ -111,14 +127,6 @@ def around(field: Float[Tensor, "h *grid b"], axis: int) -> Float[Tensor, "h o l
     """A field seen from one grid axis: everything before it, the axis, everything after it."""
     before, length = math.prod(field.shape[1 : 1 + axis]), field.shape[1 + axis]
     return field.reshape(field.shape[0], before, length, -1)
-
-
-def requests_per_axis(scans: Iterable[nn.Module], grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
-    """One request per grid axis, for scans that each have `systems`."""
-    return [
-        Request(scan.systems, length, step)  # type: ignore[arg-type]
-        for scan, length, step in zip(scans, grid, spacing, strict=True)
-    ]
 
 
 def along(

@@ -23,11 +23,11 @@ from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions
 from ssno.layers.pointwise import Pointwise
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.scan import TwoWayScan, around, each_or_none, requests_per_axis
+from ssno.layers.scan import PerAxisSweep, TwoWayScan, around, each_or_none
 from ssno.ssm.kernel import Boundary
 
 
-class OneWaySweep(nn.Module):
+class OneWaySweep(PerAxisSweep):
     """Scan every axis of a grid in turn, forwards only."""
 
     def __init__(
@@ -44,10 +44,6 @@ class OneWaySweep(nn.Module):
             S4DBlock(channels, d_state=d_state, boundary=boundary, options=options) for _ in range(axes)
         )
 
-    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
-        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
-        return requests_per_axis(self.scans, grid, spacing)
-
     def forward(
         self,
         field: Float[Tensor, "h *grid b"],
@@ -56,8 +52,7 @@ class OneWaySweep(nn.Module):
         weights: WeightsPerScan = None,
     ) -> Float[Tensor, "h *grid b"]:
         """Scan axis after axis. `weights`, if known already, are those of `requests`."""
-        known_weights = each_or_none(weights, self.scans)
-        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_weights, strict=True)):
+        for axis, scan, step, known in self.turns(spacing, weights):
             assert isinstance(scan, S4DBlock)
             lines = around(field, axis)
             field = gated_scan(scan.systems, lines, spacing=step, weights=known, copies_of_input=1).view(field.shape)
@@ -126,7 +121,7 @@ class FeedForward(nn.Module):
         return self.norm(self.maps(features).movedim(0, -1)).movedim(-1, 0)
 
 
-class ParallelSweep(nn.Module):
+class ParallelSweep(PerAxisSweep):
     """Scan all axes of a grid from the same input, both ways, add the results, and refine them pointwise.
 
     With `idle_forecast` the block owns a second feed-forward network that nothing uses. The published number of
@@ -151,10 +146,6 @@ class ParallelSweep(nn.Module):
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None
 
-    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
-        """The scans of this block on a grid; `spacing` holds one relative grid spacing per axis."""
-        return requests_per_axis(self.scans, grid, spacing)
-
     def forward(
         self,
         field: Float[Tensor, "h *grid b"],
@@ -164,8 +155,7 @@ class ParallelSweep(nn.Module):
     ) -> Float[Tensor, "h *grid b"]:
         """Scan all axes at once. `weights`, if known already, are those of `requests`."""
         scanned = torch.zeros_like(field)
-        known_weights = each_or_none(weights, self.scans)
-        for axis, (scan, step, known) in enumerate(zip(self.scans, spacing, known_weights, strict=True)):
+        for axis, scan, step, known in self.turns(spacing, weights):
             assert isinstance(scan, TwoWayScan)
             scanned = scanned + scan.lines(around(field, axis), spacing=step, weights=known).view(field.shape)
         return field + self.backcast(scanned)
