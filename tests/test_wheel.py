@@ -2,9 +2,14 @@
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+
+import ssno
+from ssno.evaluation.ship import FILES
+from ssno.models.bundled import bundled_folders
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,9 +23,11 @@ def test_the_wheel_installs_and_imports_in_a_clean_environment(tmp_path) -> None
 
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / "dist", ROOT)
     (wheel,) = (tmp_path / "dist").glob("ssno-*.whl")
+    bundled = {f"ssno/pretrained/{name}/{file}" for name in bundled_folders() for file in FILES}
+    assert bundled | {"ssno/pretrained/README.md"} <= set(zipfile.ZipFile(wheel).namelist())
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "torch==2.13.0")
     run(python, "-m", "pip", "install", "--quiet", wheel)
-    assert run(python, "-c", "import ssno; print(len(ssno.__all__))").strip() == "9"
+    assert run(python, "-c", "import ssno; print(len(ssno.__all__))").strip() == str(len(ssno.__all__))
     assert "ssno train" in run(tmp_path / "venv" / "bin" / "ssno", "--help")

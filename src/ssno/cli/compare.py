@@ -12,6 +12,7 @@ from ssno.evaluation.evaluate import Evaluation, read_evaluation
 from ssno.evaluation.seeds import Group, Verdict, group_by_seed, rank
 from ssno.evaluation.seeds import number as mean_and_confidence
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+from ssno.models.bundled import locate, results_folder
 
 METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")
 
@@ -32,7 +33,7 @@ def compare(
     (`ssno evaluate RUN`) on the same trajectories, frames and grid.
 
     Args:
-        runs: Folders of runs, or evaluation files.
+        runs: Folders of runs, names of bundled checkpoints, or evaluation files.
         metrics: Columns of the table; the first one ranks.
         file: Which evaluation of each run, as evaluation-valid.json.
         csv: Write a CSV file: mean, spread and confidence of every metric.
@@ -43,7 +44,7 @@ def compare(
         raise ValueError("`runs`: give the folders of evaluated runs, as runs/ks-ssno runs/ks-ffno.")
     if not metrics:
         raise ValueError("`--metrics` needs at least one name, as rel_l2.")
-    evaluations = [read_evaluation(run / file if run.is_dir() else run) for run in runs]
+    evaluations = [evaluation_of(run, file) for run in runs]
     groups = group_by_seed(evaluations, metrics)
     first = metrics[0]
     verdict = rank({group.name: group.summaries[first] for group in groups}, first) if len(groups) > 1 else None
@@ -59,6 +60,16 @@ def compare(
     console.print(table.terminal())
     if verdict is not None:
         console.print(verdict.sentence, highlight=False)
+
+
+def evaluation_of(run: Path, file: str) -> Evaluation:
+    """The evaluation that is meant by a folder, a bundled checkpoint's name, or an evaluation file itself."""
+    if run.is_file() or run.suffix == ".json":
+        return read_evaluation(run)
+    path = results_folder(locate(run)) / file
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {path}. Make it with: ssno evaluate {run}")
+    return read_evaluation(path)
 
 
 def sheet(groups: list[Group], evaluation: Evaluation, metrics: tuple[str, ...]) -> Sheet:

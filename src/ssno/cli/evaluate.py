@@ -16,7 +16,8 @@ from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.memory import peak_memory
 from ssno.evaluation.run_folder import open_run
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
-from ssno.evaluation.tables import csv_text, write_text
+from ssno.evaluation.stated import Stated, stated_of
+from ssno.evaluation.tables import Sheet, csv_text, number, write_text
 
 LISTED = 8  # forecasts that ran away and are printed; --json has them all
 DISK_BYTES = 2**15
@@ -41,10 +42,11 @@ def evaluate(
     """Score runs with every metric, beside persistence and linear extrapolation; see docs/evaluation.md.
 
     The data are those that the run describes. The result is written to evaluation.json in the folder of the run, under
-    a longer name for another split, grid or choice of frames.
+    a longer name for another split, grid or choice of frames. A checkpoint that comes with ssno (`ssno models`) is
+    evaluated by its name, beside the error that it states; the result goes to ./runs/pretrained/NAME.
 
     Args:
-        runs: Folders of training runs, or of their checkpoints (runs/NAME/last).
+        runs: Folders of training runs, or of their checkpoints (runs/NAME/last); names of bundled checkpoints.
         split: train, valid or test.
         points: Evaluate on a grid with this many points along the first axis; any that the data can be read on.
         time_index: Frames to use, START:STOP:STEP.
@@ -84,7 +86,8 @@ def evaluate(
         print(json_format.dumps([evaluation.to_json() for evaluation in found], indent=1))
         return
     for evaluation in found:
-        show(evaluation, solver=solver and evaluation.calibration is None)
+        own_data = data is None and time_index is None
+        show(evaluation, solver=solver and evaluation.calibration is None, own_data=own_data)
 
 
 def title(evaluation: Evaluation) -> str:
@@ -94,10 +97,15 @@ def title(evaluation: Evaluation) -> str:
     return f"{evaluation.name}: {what}"
 
 
-def show(evaluation: Evaluation, *, solver: bool) -> None:
-    """A table of all metrics, and what a table does not say."""
+def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None:
+    """A table of all metrics, and what a table does not say; `own_data` if they are those of the run, all frames."""
     console = Console()
-    console.print(metric_sheet(rows_of(evaluation), title=title(evaluation)).terminal())
+    sheet = metric_sheet(rows_of(evaluation), title=title(evaluation))
+    stated = stated_of(evaluation.config) if evaluation.calibration is None else None
+    console.print((sheet if stated is None else with_stated(sheet, stated)).terminal())
+    if stated is not None:
+        other = "" if own_data and stated.is_about(evaluation) else ", which is not what was measured here"
+        console.print(f"Stated: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
     for runaway in evaluation.scores.runaways[:LISTED]:
         console.print(
             f"Trajectory {runaway.trajectory} is {'not finite' if runaway.reason == 'not finite' else 'a runaway'} "
@@ -117,6 +125,13 @@ def show(evaluation: Evaluation, *, solver: bool) -> None:
             f"hold {100 * covered[0.5]:.0f} and {100 * covered[0.9]:.0f} % of the true values.",
             highlight=False,
         )
+
+
+def with_stated(sheet: Sheet, stated: Stated) -> Sheet:
+    """The sheet with what a checkpoint states about itself beside what was measured."""
+    known = {name: number(value) for name, value in stated.errors().items()}
+    rows = tuple((name, measured, known.get(name, ""), *others) for name, measured, *others in sheet.rows)
+    return Sheet(sheet.title, (*sheet.headings[:2], "stated", *sheet.headings[2:]), rows)
 
 
 def records(evaluation: Evaluation) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from rich.table import Table
 from ssno.evaluation.findings import Findings, inspect_run
 from ssno.evaluation.inspection import MEMORY
 from ssno.evaluation.run_folder import open_run
+from ssno.models.bundled import results_folder
 from ssno.plots.kernels import kernel_panels, memory_weights
 from ssno.plots.modes import mode_ridges
 from ssno.plots.style import save
@@ -25,14 +26,16 @@ def inspect(run: tyro.conf.Positional[Path], *, draw: bool = True, out: Path | N
     state-space layers, and for the memory of the others.
 
     Args:
-        run: Folder of a training run, or one of its checkpoints (best, last).
+        run: Folder of a training run, or one of its checkpoints (best, last); or a bundled checkpoint's name, whose
+            pictures go to ./runs/pretrained/NAME/inspect.
         draw: Draw distributions, kernels and memory.
         out: Folder for the pictures.
         json: Print all numbers as JSON.
     """
     opened = open_run(run)
     found = inspect_run(opened)
-    pictures = draw_findings(found, opened.folder / "inspect" if out is None else out) if draw else []
+    folder = results_folder(opened.folder) / "inspect" if out is None else out
+    pictures = draw_findings(found, folder) if draw else []
     if json:
         listed = {**found.to_json(), "pictures": [str(picture) for picture in pictures]}
         print(json_format.dumps(listed, indent=2))

@@ -1,28 +1,36 @@
-"""`ssno models`: every model, its size, what it is and where it comes from."""
+"""`ssno models`: every model, its size, what it is and where it comes from; and the checkpoints that are bundled."""
 
 import inspect
 import json as json_format
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
+from ssno.evaluation.ship import FILES
+from ssno.evaluation.stated import stated_of
+from ssno.evaluation.tables import number
+from ssno.models.bundled import bundled_folders
 from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.history import FramesConfig, MemoryConfig
-from ssno.models.registry import MODELS
+from ssno.models.pretrained import read_document
+from ssno.models.registry import MODELS, model_config
 
 
 def models(*, json: bool = False) -> None:
-    """List all models with their parameters in 1D and 2D for one field, in the paper's size.
+    """List all models with their parameters in 1D and 2D for one field, in the paper's size; and trained checkpoints.
 
     Args:
-        json: print the table as JSON.
+        json: print the tables as JSON.
     """
     rows = [describe(config) for config in MODELS.values()]
+    checkpoints = [describe_checkpoint(folder) for folder in bundled_folders().values()]
     if json:
-        print(json_format.dumps(rows, indent=2))
+        print(json_format.dumps({"models": rows, "checkpoints": checkpoints}, indent=2))
         return
     table = Table(title="Models; choose one with: ssno train DATASET --model NAME", title_justify="left")
     table.add_column("name", no_wrap=True)
@@ -39,6 +47,8 @@ def models(*, json: bool = False) -> None:
         "1D, 2D: parameters for one field in the paper's size. Past: [bold]memory K[/bold] a temporal block over the "
         "last K frames, [bold]stack K[/bold] the last K frames as channels. NAME:tiny is a model's smallest size."
     )
+    if checkpoints:
+        console.print(checkpoint_table(checkpoints))
 
 
 def describe(config: type[OperatorConfig]) -> dict[str, Any]:
@@ -50,6 +60,37 @@ def describe(config: type[OperatorConfig]) -> dict[str, Any]:
         "summary": (inspect.getdoc(config) or "").splitlines()[0],
         "origin": config.origin,
     }
+
+
+def describe_checkpoint(folder: Path) -> dict[str, Any]:
+    """One row about a bundled checkpoint: its model, parameters, bytes and stated error."""
+    document = read_document(folder)
+    stated = stated_of(document)
+    values = document["config"]
+    return {
+        "name": folder.name,
+        "model": values["model"],
+        "parameters": count(model_config(values["model"]).from_json(values)),
+        "bytes": sum((folder / file).stat().st_size for file in FILES),
+        "stated": None if stated is None else asdict(stated),
+    }
+
+
+def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
+    """Bundled checkpoints with the error each states."""
+    table = Table(title="Trained checkpoints; evaluate one with: ssno evaluate NAME", title_justify="left")
+    table.add_column("name", no_wrap=True)
+    table.add_column("model")
+    table.add_column("data")
+    for heading in ("parameters", "rel_l2", "rel_l2_onestep", "size"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        stated = row["stated"] or {}
+        data = f"{stated['dataset']}, {stated['points']} points" if stated else "-"
+        errors = (number(stated.get(metric)) for metric in ("rel_l2", "rel_l2_onestep"))
+        size = f"{row['bytes'] / 1e6:.2f} MB"
+        table.add_row(row["name"], row["model"], data, f"{row['parameters']:,}", *errors, size)
+    return table
 
 
 def count(config: OperatorConfig) -> int:

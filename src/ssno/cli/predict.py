@@ -51,7 +51,7 @@ def predict(
     finite is written as it came, is reported with its first bad step, and exits with code 3.
 
     Args:
-        run: Folder of a training run.
+        run: Folder of a training run, or the name of a bundled checkpoint.
         input: A file (HDF5, NetCDF, NPZ, NPY, MAT), a Zarr store, a folder, or a dataset's name.
         output: The new HDF5 file.
         steps: Frames to predict.

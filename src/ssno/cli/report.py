@@ -11,6 +11,7 @@ from ssno.evaluation.evaluate import Evaluation, choose, evaluate, read_evaluati
 from ssno.evaluation.run_folder import RunFolder, open_run
 from ssno.files.whole import write_whole
 from ssno.forecasting.saved import run_folder_of
+from ssno.models.bundled import results_folder
 from ssno.report.contents import RunReport, gather
 from ssno.report.page import build_page
 from ssno.report.together import EnsembleReport
@@ -33,12 +34,12 @@ def report(
     are evaluated first.
 
     Args:
-        runs: Folders of training runs.
+        runs: Folders of training runs, or names of bundled checkpoints.
         data: Other data than the runs': a dataset's name, a file or a folder.
         split: Which part of the data: train, valid or test.
         points: Grid points along the first axis, to report on another resolution.
         ensemble: Also take all runs together: their mean forecast, its uncertainty, and whether that is honest.
-        out: The file; report.html in the folder of the first run if not given.
+        out: The file; report.html in the folder of the first run (./runs/pretrained/NAME if bundled) if not given.
         json: Print where the page is as JSON.
     """
     if not runs:
@@ -51,7 +52,7 @@ def report(
     if ensemble:
         scored = evaluate_ensemble(list(runs), data=options, split=split, points=points)
         together = EnsembleReport(scored, [each.run.forecaster for each in reports], reports[0].data)
-    path = run_folder_of(runs[0]) / "report.html" if out is None else out
+    path = results_folder(run_folder_of(reports[0].run.folder)) / "report.html" if out is None else out
     path.parent.mkdir(parents=True, exist_ok=True)
     page = build_page(reports, ensemble=together).encode()
     write_whole(path, page)
@@ -74,8 +75,9 @@ def one(folder: Path, options: DataOptions | None, *, split: str, points: int | 
 
 
 def stored(run: RunFolder) -> Evaluation | None:
-    """The evaluation in the run's folder, unless the weights are newer."""
-    path, weights = run.folder / "evaluation.json", run.folder / "model.safetensors"
+    """The evaluation in the run's folder, unless the weights are newer or it is of another run of that name."""
+    path, weights = results_folder(run.folder) / "evaluation.json", run.folder / "model.safetensors"
     if not path.is_file() or path.stat().st_mtime < weights.stat().st_mtime:
         return None
-    return read_evaluation(path)
+    evaluation = read_evaluation(path)
+    return evaluation if evaluation.config == run.config else None

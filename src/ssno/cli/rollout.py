@@ -11,6 +11,7 @@ from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.run_folder import load_chosen, open_run
+from ssno.models.bundled import results_folder
 from ssno.plots.animation import animate as write_animation
 from ssno.plots.animation import moving_suffix
 from ssno.plots.bands import band_of, error_bands
@@ -37,7 +38,8 @@ def rollout(
     MP4 if ffmpeg is installed, else GIF; and the error along the forecast.
 
     Args:
-        run: Folder of a training run, or one of its checkpoints (best, last).
+        run: Folder of a training run, or one of its checkpoints (best, last); or a bundled checkpoint's name, whose
+            pictures go to ./runs/pretrained/NAME/rollout.
         index: Trajectories to forecast, numbered from 0.
         split: Where they are: train, valid or test.
         data: Other data than the run's: a dataset's name, a file or a folder.
@@ -53,7 +55,7 @@ def rollout(
     else:
         trajectories = load_chosen(DataOptions(name=data), split, points=points)
     seen = make_examples(opened.forecaster, trajectories, index)
-    folder = opened.folder / "rollout" if out is None else out
+    folder = results_folder(opened.folder) / "rollout" if out is None else out
     suffix = "" if points is None else f"-{points}"
     pictures = [
         picture

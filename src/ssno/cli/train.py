@@ -59,7 +59,7 @@ class Command(Generic[ModelConfig]):
     overwrite: bool = False
     """Delete the run of this name first."""
     start_from: Path | None = None
-    """Fine-tune: start from the weights of this run or model folder."""
+    """Fine-tune: start from the weights of this run or model folder, or bundled checkpoint (`ssno models`)."""
     generate: bool = False
     """Make the dataset first if it is missing."""
     dry_run: bool = False

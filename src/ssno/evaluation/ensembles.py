@@ -21,6 +21,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.saved import run_folder_of
 from ssno.forecasting.scores import batches
+from ssno.models.bundled import results_folder
 
 
 def evaluate_ensemble(
@@ -48,8 +49,8 @@ def evaluate_ensemble(
     )
     if write:
         changed = {"foreign": data is not None, "time_index": time_index, "trajectories": trajectories}
-        path = run_folder_of(first.folder) / file_name(first, chosen, split, ensemble=len(runs), **changed)  # type: ignore[arg-type]
-        store(evaluation, path)
+        file = file_name(first, chosen, split, ensemble=len(runs), **changed)  # type: ignore[arg-type]
+        store(evaluation, results_folder(run_folder_of(first.folder)) / file)
     return evaluation
 
 

@@ -4,7 +4,8 @@
     evaluation.scores.means["rel_l2"], evaluation.baselines["persistence"].means["rel_l2"]
 
 It lives on disk as `evaluation.json` in the folder of the run (`file_name` for other splits and grids), whole or not
-at all, with the run's config, commit, versions and hardware. Metrics are explained in docs/evaluation.md.
+at all, with the run's config, commit, versions and hardware; for a checkpoint that comes with the package, in
+./runs/pretrained/NAME. Metrics are explained in docs/evaluation.md.
 """
 
 import hashlib
@@ -34,6 +35,7 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.saved import run_folder_of
 from ssno.forecasting.scores import EVERY, Runaway, Scores, batches, score
+from ssno.models.bundled import results_folder
 from ssno.models.count import count_parameters
 
 FORMAT, VERSION = "ssno-evaluation", 1
@@ -119,7 +121,7 @@ def evaluate(
     """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
 
     Args:
-        folder: of a run, or of one of its checkpoints.
+        folder: of a run, or of one of its checkpoints; or the name of a bundled checkpoint.
         data: trajectories to evaluate on, or their description; by default those that the run describes.
         split: which part of the run's data.
         points: read the data on a grid with this many points along the first axis; by default the training grid.
@@ -137,7 +139,7 @@ def evaluate(
     )
     if write:
         name = file_name(run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories)
-        store(evaluation, run_folder_of(run.folder) / name)
+        store(evaluation, results_folder(run_folder_of(run.folder)) / name)
     return evaluation
 
 
@@ -261,7 +263,8 @@ def file_name(
 
 
 def store(evaluation: Evaluation, path: Path) -> Path:
-    """Write an evaluation, whole or not at all."""
+    """Write an evaluation, whole or not at all, in a folder that is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(evaluation.to_json(), indent=1, allow_nan=False).encode())
     return path
 

@@ -1,6 +1,7 @@
 """A training run as an evaluation sees it: a folder with a forecaster, its config, and where its data are.
 
     run = open_run("runs/ks-ssno")            or one of its checkpoints, "runs/ks-ssno/last"
+    run = open_run("ks-0.1-64")               a checkpoint that comes with the package
     data = run.load("test", points=128)       the run's own data, read on another grid
 
 Training writes these folders (`ssno.training`); here they are only read.
@@ -14,6 +15,7 @@ from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.saved import load_forecaster, run_folder_of
+from ssno.models.bundled import locate
 from ssno.models.config import description_from_json
 from ssno.models.pretrained import read_document
 
@@ -76,8 +78,11 @@ def load_chosen(
 
 
 def open_run(folder: str | Path) -> RunFolder:
-    """Open the folder of a run (its best weights), or of one of its checkpoints (`best`, `last`, `epoch-0010`)."""
-    folder = Path(folder)
+    """Open the folder of a run (its best weights), or of one of its checkpoints (`best`, `last`, `epoch-0010`).
+
+    A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`).
+    """
+    folder = locate(folder)
     home = run_folder_of(folder)
     config = read_document(home)
     described = config.get("run")

@@ -2,7 +2,8 @@
 
     {"format": "ssno-model", "version": 1, "config": {...}, "forecaster": {...}, "run": {...}, "provenance": {...}}
 
-The weights may be read alone, `SSNO.from_pretrained(folder)`, or with their units, `load_forecaster(folder)`.
+The weights may be read alone, `SSNO.from_pretrained(folder)`, or with their units, `load_forecaster(folder)`. Either
+takes the name of a bundled checkpoint too (`ssno.models.bundled`).
 """
 
 import dataclasses
@@ -18,6 +19,7 @@ from ssno.data.windows import Window
 from ssno.files.checkpoint import INDEX, read_checkpoint
 from ssno.files.whole import write_whole
 from ssno.forecasting.forecaster import Forecaster
+from ssno.models.bundled import locate
 from ssno.models.config import OperatorConfig, description_from_json
 from ssno.models.pretrained import FORMAT, VERSION, load_weights, read_document
 from ssno.models.registry import model_config
@@ -61,8 +63,11 @@ def run_folder_of(folder: Path) -> Path:
 
 
 def load_forecaster(folder: str | Path) -> Forecaster:
-    """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints."""
-    folder = Path(folder)
+    """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints.
+
+    The name of a bundled checkpoint does as well.
+    """
+    folder = locate(folder)
     home = run_folder_of(folder)
     document = read_document(home)
     units = document.get("forecaster")

@@ -1,5 +1,7 @@
 """Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
 
+Some trained ones come with the package and are found by name (`ssno.models.bundled`).
+
 `config.json` holds {"format": "ssno-model", "version": 1, "config": {"model": name, ...}}.
 """
 
@@ -12,6 +14,7 @@ import safetensors.torch
 from torch import nn
 
 from ssno.files.whole import write_whole
+from ssno.models.bundled import locate
 from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
@@ -35,11 +38,12 @@ class Pretrained(nn.Module):
 
     @classmethod
     def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
-        """Read a model that `save_pretrained` wrote, in evaluation mode."""
+        """Read a model that `save_pretrained` wrote, or a bundled one by name, in evaluation mode."""
+        folder = locate(folder)
         config = cls.config_type.from_json(read_config(folder))
         model = config.build()
         assert isinstance(model, cls)
-        load_weights(model, Path(folder) / "model.safetensors")
+        load_weights(model, folder / "model.safetensors")
         return model.eval()
 
 

@@ -1,0 +1,54 @@
+"""The error that a bundled checkpoint states about itself, in the section "stated" of its config.json.
+
+    {"dataset": "ks-0.1-paper", "split": "test", "points": 64, "trajectories": 256, "rel_l2": ..., ...}
+
+Whoever makes the data again (`ssno data generate`) can measure it again: `ssno evaluate NAME` prints both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ssno.evaluation.evaluate import Evaluation
+from ssno.models.config import description_from_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """What was measured when the checkpoint was made, and on what."""
+
+    dataset: str
+    """The folder in ./data that `ssno data generate` makes."""
+    split: str
+    """Which part of it."""
+    points: int
+    """Grid points along the first axis."""
+    trajectories: int
+    """How many were forecast."""
+    rel_l2: float
+    """Error of rollouts."""
+    rel_l2_onestep: float
+    """Error of single steps from true frames."""
+
+    def errors(self) -> dict[str, float]:
+        """The numbers by the names of their metrics."""
+        return {"rel_l2": self.rel_l2, "rel_l2_onestep": self.rel_l2_onestep}
+
+    def data(self) -> str:
+        """What they were measured on, in words."""
+        return f"{self.trajectories} {self.split} trajectories of {self.dataset}, {self.points} points"
+
+    def is_about(self, evaluation: Evaluation) -> bool:
+        """Whether an evaluation on the checkpoint's own data took the same part of them, on the same grid."""
+        measured = (evaluation.split, evaluation.points[0], evaluation.trajectories)
+        return measured == (self.split, self.points, self.trajectories)
+
+
+def stated_of(config: Mapping[str, Any]) -> Stated | None:
+    """What the config.json of a model folder states; None if it states nothing, as those of ordinary runs."""
+    section = config.get("stated")
+    if section is None:
+        return None
+    if isinstance(section, Mapping) and (lacking := [f.name for f in fields(Stated) if f.name not in section]):
+        raise ValueError(f"The stated error in config.json lacks {', '.join(lacking)}. It may be damaged.")
+    return description_from_json(Stated, section, where="stated.")
