@@ -42,6 +42,7 @@ VERBS = {
     "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run."),
     "report": Verb("report", "report", "One self-contained HTML page about runs."),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time."),
+    "reproduce": Verb("reproduce", "reproduce", "Run a published result again: table, figure, a verdict per claim."),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }
 MISTAKES = (ValueError, TypeError, IndexError, OSError, ImportError)

@@ -83,9 +83,12 @@ def train(arguments: list[str]) -> None:
     try:
         data, valid = load(run.data, generate=command.generate)
         if not command.resume:
-            run = run.fitted(data, given=given_names(words))
-            if "--config" not in chosen and "train.batch_size" not in given_names(words):
-                usual = recipe(chosen.get("--recipe", "fast"), n_dims=len(data.axes))  # type: ignore[arg-type]
+            given, named = given_names(words), chosen.get("--recipe", "fast")
+            run = run.fitted(data, given=given)
+            if "--config" not in chosen and named == "fast":
+                run = run.suited(data, given=given)
+            if "--config" not in chosen and "train.batch_size" not in given:
+                usual = recipe(named, n_dims=len(data.axes))  # type: ignore[arg-type]
                 run = replace(run, train=replace(run.train, batch_size=usual.batch_size))
         if command.check_resume:
             report_check(run, as_json=command.json)

@@ -40,7 +40,7 @@ class ModeOptions:
     frequency: Frequency = "learnable"
     """Oscillation rate of the modes: which waves the kernel picks up."""
     initialisation: Initialisation = "legs"
-    """Starting frequencies: evenly spaced (lin), inverse law (inv) or HiPPO-LegS (legs)."""
+    """Starting frequencies: evenly spaced (lin), inverse law (inv), HiPPO-LegS (legs), or those of the grid (grid)."""
     discretisation: Discretisation = "zoh"
     """From continuous mode to grid: zero-order hold or bilinear."""
     smallest_step: float = 1e-3

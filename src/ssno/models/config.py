@@ -49,6 +49,10 @@ class OperatorConfig(abc.ABC):
         """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
         return self
 
+    def suited(self: Config, *, periodic: bool) -> Config:
+        """The same model with the settings our recipe found best for data that are `periodic` on all axes, or not."""
+        return self
+
     @classmethod
     def tiny(cls, **fields: Any) -> "OperatorConfig":
         """The smallest useful size, with `fields` changed: for tests and first tries."""

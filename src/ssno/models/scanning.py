@@ -70,6 +70,13 @@ class ScanConfig(MemoryConfig):
         if self.reference_spacing is not None:
             relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
 
+    def suited(self: Scanning, *, periodic: bool) -> Scanning:
+        """Periodic data are scanned around the circle without coordinates: shifted inputs give shifted forecasts."""
+        if not periodic or self.modes.damping == "absent":
+            return self
+        modes = replace(self.modes, initialisation="grid", smallest_step=0.1, largest_step=1.0)
+        return replace(self, boundary="wrapped", coordinates=False, modes=modes)
+
     @abc.abstractmethod
     def block(self) -> nn.Module:
         """One spatial block: maps (h, *grid, n) to the same shape, given `spacing=` one relative spacing per axis.

@@ -2,16 +2,12 @@
 
     html = build_page([gather(run, data, evaluation, record=lines)])
 
-The template is page.html, its looks page.css, its behaviour page.js, all beside this file. Nothing is fetched: the
-page forbids itself every connection (Content-Security-Policy), so what is not inside it does not exist.
+The template around them is `ssno.report.shell`. Nothing is fetched: the page forbids itself every connection
+(Content-Security-Policy), so what is not inside it does not exist.
 """
 
 from collections.abc import Sequence
-from importlib.metadata import version
-from importlib.resources import files
-from string import Template
 
-from ssno.data.provenance import provenance
 from ssno.evaluation.evaluate import Evaluation
 from ssno.evaluation.seeds import check_comparable, group_by_seed, rank
 from ssno.evaluation.tables import number
@@ -21,6 +17,7 @@ from ssno.report.markup import section, table, text
 from ssno.report.origin import origin
 from ssno.report.pictures import picture
 from ssno.report.sections import band, run_sections, verdict
+from ssno.report.shell import shell
 from ssno.report.together import EnsembleReport, ensemble_section
 
 WITHIN = {
@@ -55,17 +52,7 @@ def build_page(reports: Sequence[RunReport], *, ensemble: EnsembleReport | None 
     first = evaluations[0]
     heading = first.name if len(reports) == 1 else ", ".join(evaluation.name for evaluation in evaluations)
     lead = verdict(first) if len(reports) == 1 else f"{len(reports)} runs on {first.dataset}."
-    return Template(_file("page.html")).substitute(
-        title=text(f"{heading} - ssno report"),
-        heading=text(heading),
-        lead=text(lead),
-        generator=text(f"ssno {version('ssno')}"),
-        navigation="".join(f'<a href="#{text(key)}">{text(label)}</a>' for key, label in links),
-        content="\n".join(parts),
-        style=_file("page.css"),
-        script=_file("page.js"),
-        footer=text(f"Made by ssno {version('ssno')}, commit {provenance()['commit']}. This page is a single file."),
-    )
+    return shell(title=f"{heading} - ssno report", heading=heading, lead=lead, links=links, content="\n".join(parts))
 
 
 def overview(evaluations: Sequence[Evaluation]) -> str:
@@ -98,7 +85,3 @@ def judge(evaluations: Sequence[Evaluation]) -> str:
     if len(groups) < 2:
         return f"{len(evaluations)} seeds of one model."
     return rank({group.name: group.summaries["rel_l2"] for group in groups}).sentence
-
-
-def _file(name: str) -> str:
-    return files("ssno.report").joinpath(name).read_text(encoding="utf-8")

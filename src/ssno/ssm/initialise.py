@@ -1,10 +1,11 @@
-"""Where the learnable modes start: damping 1/2, and frequencies from one of three published rules.
+"""Where the learnable modes start: damping 1/2, and frequencies from one of three published rules or ours for grids.
 
 With n = 0 ... d_state/2 - 1 (one mode per conjugate pair):
 
     lin   frequency = pi n                                   Fourier series on a unit interval
     inv   frequency = d_state/pi (d_state/(2n+1) - 1)        few high, many low frequencies
     legs  imaginary parts of the eigenvalues of the normal part of HiPPO-LegS, ascending
+    grid  frequency = 2 pi n / d_state                       with step 1, every wave that a grid can carry
 
 Steps are log-uniform, one per channel, so that channels start with different reach: a mode of damping 1/2 forgets
 over 2/step grid points.
@@ -21,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Initialisation = Literal["lin", "inv", "legs"]
+Initialisation = Literal["lin", "inv", "legs", "grid"]
 INITIAL_DAMPING = 0.5
 
 
@@ -48,7 +49,12 @@ def legs(d_state: int) -> Float[Tensor, " n"]:
     return torch.from_numpy(np.sort(eigenvalues)[d_state // 2 :].copy())
 
 
-INITIALISATIONS: dict[Initialisation, Callable[[int], Tensor]] = {"lin": lin, "inv": inv, "legs": legs}
+def grid(d_state: int) -> Float[Tensor, " n"]:
+    """Evenly spaced frequencies, below pi per grid point while steps are at most 1, so that none is aliased."""
+    return 2 * math.pi / d_state * torch.arange(d_state // 2, dtype=torch.float64)
+
+
+INITIALISATIONS: dict[Initialisation, Callable[[int], Tensor]] = {"lin": lin, "inv": inv, "legs": legs, "grid": grid}
 
 
 def log_steps(channels: int, *, smallest: float, largest: float) -> Float[Tensor, " h"]:

@@ -67,6 +67,16 @@ class Run(Generic[ModelConfig]):
         window = self.window if "window.size" in given else replace(self.window, size=seen)
         return replace(self, model=model, window=window)
 
+    def suited(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
+        """With the model settings of our own recipe for these data, except the fields named in `given`."""
+        best = self.model.suited(periodic=all(axis.periodic for axis in data.axes))
+        untouched = [
+            f.name
+            for f in fields(best)
+            if not any(name == f"model.{f.name}" or name.startswith(f"model.{f.name}.") for name in given)
+        ]
+        return replace(self, model=replace(self.model, **{name: getattr(best, name) for name in untouched}))
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete."""
         return {

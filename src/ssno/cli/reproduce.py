@@ -1,0 +1,151 @@
+"""`ssno reproduce NAME`: run a published result again, here, and say whether its claims hold.
+
+ssno reproduce --list
+ssno reproduce headline --dry-run
+ssno reproduce headline
+ssno reproduce ablation --scale paper --workers 1
+"""
+
+import json as json_format
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from ssno.cli.progress import progress
+from ssno.data.provenance import available_cores
+from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
+from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
+from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.findings import document, store
+from ssno.experiments.trial import Scale, Trial
+from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
+
+
+def reproduce(
+    name: tyro.conf.Positional[str] = "",
+    *,
+    scale: Scale = "cpu",
+    seeds: int | None = None,
+    out: Path = Path("runs/reproduce"),
+    workers: int | None = None,
+    list: bool = False,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Run the trainings behind one published result and put ours beside the paper's numbers, with a verdict per claim.
+
+    Runs live in OUT/SCALE/runs and are shared between experiments; finished ones are not repeated, and after Ctrl-C the
+    same command goes on where it stopped. Tables, figures and a page are written to OUT/SCALE/NAME.
+
+    Args:
+        name: Which result; `--list` shows them all.
+        scale: tiny: seconds, decides nothing. cpu: at most 25 minutes on two cores. paper: the published setting.
+        seeds: Seeds of every run; by default what the scale affords.
+        out: Folder for runs and findings.
+        workers: Runs side by side, one thread each; by default one per core, and 1 (all threads) at scale `paper`.
+        list: Show all experiments, what the paper reports, and how many of their runs are done.
+        dry_run: Say what would run and how long; trains nothing, but makes missing data to measure with.
+        json: Print the finding, the list or the forecast as JSON.
+    """
+    console = Console()
+    folder = out / scale
+    if list:
+        show_all(scale, folder, console, as_json=json)
+        return
+    if not name:
+        raise ValueError(f"`name`: say which result to reproduce: {', '.join(EXPERIMENTS)}. `--list` tells more.")
+    if workers is not None and workers < 1:
+        raise ValueError(f"`workers` must be at least 1, got {workers}.")
+    experiment = find_experiment(name, scale=scale, seeds=seeds)
+    trials = experiment.trials()
+    together = workers or (available_cores() if scale != "paper" else 1)
+    talk = Console(stderr=True)
+    with progress("data", console=talk) as advance:
+        make_data(trials, lambda line: talk.print(f"ssno: {line}", highlight=False), advance)
+    if not json or dry_run:
+        announce(experiment, trials, folder / "runs", together, console, measure=dry_run, as_json=json)
+    if dry_run:
+        return
+    try:
+        with progress(name, console=talk) as advance:
+            results = run_trials(trials, folder / "runs", workers=together, advance=advance)
+    except (TrainingInterrupted, KeyboardInterrupt) as stopped:
+        done = len(collect(trials, folder / "runs").outcomes)
+        print(f"ssno: interrupted with {done} of {len(trials)} runs done; the same command goes on.", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from stopped
+    finding = experiment.conclude(results)
+    written = store(experiment, finding, trials, folder / name)
+    if json:
+        print(json_format.dumps(document(experiment, finding, trials), indent=1))
+        return
+    show(finding, console)
+    console.print("Written: " + ", ".join(map(str, written)), soft_wrap=True, highlight=False)
+
+
+def announce(
+    experiment: Experiment,
+    trials: Sequence[Trial],
+    folder: Path,
+    workers: int,
+    console: Console,
+    *,
+    measure: bool,
+    as_json: bool,
+) -> None:
+    """What will run, what the paper reports, and, if measured, how long it takes."""
+    todo = [trial for trial in trials if not is_done(trial, folder)]
+    seconds = sum(time for _, time in foresee(trials, folder)) / workers if measure else None
+    if as_json:
+        plan: dict[str, Any] = {"experiment": experiment.name, "scale": experiment.scale, "seconds": seconds}
+        print(json_format.dumps({**plan, "runs": [trial.name for trial in trials], "todo": len(todo)}, indent=1))
+        return
+    console.rule(f"[bold]{experiment.title}[/bold]", align="left")
+    console.print(f"The paper: {experiment.published}")
+    rows = ", ".join(dict.fromkeys(trial.label for trial in trials))
+    cases = ", ".join(dict.fromkeys(trial.case for trial in trials))
+    if trials:
+        console.print(f"{len(trials)} runs, {len(todo)} still to do, {workers} at a time: {rows}; on {cases}.")
+    if seconds is not None:
+        console.print(f"About {seconds / 60:.0f} minutes here, on an otherwise idle machine.")
+
+
+def show(finding: Finding, console: Console) -> None:
+    """Tables and verdicts."""
+    for sheet in finding.sheets:
+        console.print(sheet.terminal())
+    table = Table(title="verdicts", title_justify="left", show_lines=True)
+    for heading in ("claim", "our data say", "numbers"):
+        table.add_column(heading)
+    for verdict in finding.verdicts:
+        table.add_row(verdict.claim, verdict.answer, verdict.evidence)
+    console.print(table)
+    for note in finding.notes:
+        console.print(note)
+
+
+def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> None:
+    """Every experiment with its state."""
+    rows = []
+    for name in EXPERIMENTS:
+        experiment = find_experiment(name, scale=scale)
+        trials = experiment.trials()
+        done = sum(is_done(trial, folder / "runs") for trial in trials)
+        concluded = (folder / name / "finding.json").is_file()
+        state = (
+            "done" if concluded and done == len(trials) else f"{done} of {len(trials)} runs" if done else "not started"
+        )
+        rows.append({"name": name, "title": experiment.title, "runs": len(trials), "done": done, "state": state})
+    if as_json:
+        print(json_format.dumps(rows, indent=1))
+        return
+    table = Table(title=f"published results, scale {scale}", title_justify="left")
+    for heading in ("name", "what", "runs", "state"):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(str(row["name"]), str(row["title"]), str(row["runs"]), str(row["state"]))
+    console.print(table)

@@ -1,0 +1,138 @@
+"""The ablation: state size and what of the modes is learned, on Kuramoto-Sivashinsky at three viscosities.
+
+At scale `cpu` the lowest and the highest viscosity, 16 and 64 states, half the width, 64 points. The model starts and
+scans as the paper's does; only training is ours.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.printed import ABLATION, VISCOSITIES
+from ssno.experiments.results import Results
+from ssno.experiments.trial import KS, Spending, Trial, trial
+from ssno.experiments.verdicts import Verdict, below
+from ssno.layers.modes import ModeOptions
+from ssno.models.ssno import SSNOConfig
+from ssno.plots.summary import seed_dots
+
+SETTINGS = {
+    "All": ModeOptions(),
+    "Damping only": ModeOptions(frequency="fixed"),
+    "Frequency only": ModeOptions(damping="absent"),
+    "Fixed": ModeOptions(damping="fixed", frequency="fixed"),
+}
+
+
+def row(states: int, setting: str) -> str:
+    """How tables call a line."""
+    return f"{setting}, {states}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ablation(Experiment):
+    """State size x what is learned, KS."""
+
+    name: ClassVar[str] = "ablation"
+    title: ClassVar[str] = "State sizes and learnable damping and frequency, KS"
+    published: ClassVar[str] = (
+        "128 points: at nu = 0.075 All 0.0086 / 0.0115 with 64 / 16 states, Frequency only 0.0110 / 0.0198; damping "
+        "helps most at 16 states and low viscosity."
+    )
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=5, train=1024, valid=64, tested=256)
+
+    def states(self) -> tuple[int, ...]:
+        return {"tiny": (16, 4), "cpu": (64, 16), "paper": (64, 32, 16)}[self.scale]
+
+    def viscosities(self) -> tuple[float, ...]:
+        return {"tiny": (0.1,), "cpu": (0.075, 0.125), "paper": VISCOSITIES}[self.scale]
+
+    def trials(self) -> list[Trial]:
+        """All cells of a seed before the next seed."""
+        return [
+            self.cell(states, setting, viscosity, seed)
+            for seed in self.seed_range()
+            for viscosity in self.viscosities()
+            for states in self.states()
+            for setting in SETTINGS
+        ]
+
+    def cell(self, states: int, setting: str, viscosity: float, seed: int) -> Trial:
+        """One run."""
+        narrow = {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
+        return trial(
+            row(states, setting),
+            KS[viscosity],
+            self.model(SSNOConfig, d_state=states, modes=SETTINGS[setting], **narrow),
+            points=self.points(64 if self.scale == "cpu" else 128),
+            seed=seed,
+            spending=self.spending,
+        )
+
+    def judge(self, results: Results) -> Finding:
+        cases = [KS[viscosity].title for viscosity in self.viscosities()]
+        printed = {
+            (row(*key), KS[viscosity].title): value
+            for key, values in ABLATION.items()
+            for viscosity, value in zip(VISCOSITIES, values, strict=True)
+        }
+        sheets = tuple(
+            results.sheet(
+                f"{metric} on test trajectories, mean ± standard deviation over seeds", metric=metric, published=printed
+            )
+            for metric in ("rel_l2", "rel_l2_onestep")
+        )
+        drawn = {
+            case: {row(s, name): results.values(row(s, name), case) for s in self.states() for name in SETTINGS}
+            for case in cases
+        }
+        return Finding(
+            sheets,
+            tuple(self.verdicts(results)),
+            {"ablation": lambda: seed_dots(drawn, ylabel="rel_l2 of rollouts")},
+            tuple(results.records()),
+        )
+
+    def verdicts(self, results: Results) -> Iterator[Verdict]:
+        """The paper's observations, one by one."""
+        for viscosity in self.viscosities():
+            case = KS[viscosity].title
+            for states in self.states():
+                values = {name: results.values(row(states, name), case) for name in SETTINGS}
+                yield below(
+                    f"{case}, {states} states: learnable damping (All) below no damping (Frequency only)",
+                    values["All"],
+                    values["Frequency only"],
+                )
+                yield below(
+                    f"{case}, {states} states: learnable damping (Damping only) below Fixed",
+                    values["Damping only"],
+                    values["Fixed"],
+                )
+                yield below(
+                    f"{case}, {states} states: Frequency only below Fixed", values["Frequency only"], values["Fixed"]
+                )
+        yield from self.where_damping_helps_most(results)
+
+    def where_damping_helps_most(self, results: Results) -> Iterator[Verdict]:
+        """Whether the gain from damping grows with fewer states and with lower viscosity; per seed."""
+
+        def gain(states: int, viscosity: float) -> list[float]:
+            case = KS[viscosity].title
+            pairs = zip(
+                results.values(row(states, "All"), case),
+                results.values(row(states, "Frequency only"), case),
+                strict=True,
+            )
+            return [without / learned for learned, without in pairs]
+
+        many, few = max(self.states()), min(self.states())
+        low, high = min(self.viscosities()), max(self.viscosities())
+        claim = "the gain (Frequency only / All) is"
+        yield below(f"KS {low:g}: {claim} larger at {few} than at {many} states", gain(many, low), gain(few, low))
+        if low < high:
+            yield below(
+                f"{few} states: {claim} larger at nu = {low:g} than at {high:g}", gain(few, high), gain(few, low)
+            )

@@ -1,0 +1,172 @@
+"""Run the trials of an experiment: each once, several side by side, interrupted ones from where they stopped.
+
+A trial is done when its folder holds `trial.json`. With several workers each is a process of its own with one thread,
+which on small models gets more done than one run with many threads. Ctrl-C and SIGTERM let every run save itself; the
+same call goes on from there. A run that diverges is a result, not an accident: its errors are infinite.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from ssno.data.generate import generate
+from ssno.data.load import find
+from ssno.data.provenance import provenance
+from ssno.data.recipes import build_plan, folder_name
+from ssno.evaluation.evaluate import Evaluation, evaluate
+from ssno.experiments.results import FILE, Outcome, Results, curve_of
+from ssno.experiments.trial import Trial
+from ssno.experiments.units import unit_interval_factor
+from ssno.models.count import count_parameters
+from ssno.training.estimate import estimate
+from ssno.training.interruption import TrainingDiverged
+from ssno.training.record import read_record
+from ssno.training.reporter import Silent
+from ssno.training.train import train
+
+Advance = Callable[[float, float], None]
+KEPT = (
+    "rel_l2",
+    "rel_l2_normalised",
+    "rel_l2_onestep",
+    "spectral_error/low",
+    "spectral_error/mid",
+    "spectral_error/high",
+)
+POLL_SECONDS = 2.0
+
+
+def make_data(
+    trials: Sequence[Trial], say: Callable[[str], None], advance: Advance, *, root: Path = Path("data")
+) -> None:
+    """Generate the datasets that are missing."""
+    for data in dict.fromkeys((t.run.data.name, t.run.data.preset, t.run.data.viscosity) for t in trials):
+        name, preset, viscosity = data
+        try:
+            find(name, root=root, preset=preset, viscosity=viscosity)
+        except FileNotFoundError:
+            options = {} if viscosity is None else {"viscosity": viscosity}
+            plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
+            folder = root / folder_name(plan.problem, str(preset))
+            say(f"generating {folder}")
+            generate(plan, folder, workers=os.cpu_count(), report=advance)
+
+
+def run_trials(trials: Sequence[Trial], folder: Path, *, workers: int, advance: Advance) -> Results:
+    """Do what is not done yet and return everything."""
+    todo = [trial for trial in dict.fromkeys(trials) if not is_done(trial, folder)]
+    steps = {trial: steps_of(trial) for trial in todo}
+    if todo and workers == 1:
+        for done, trial in enumerate(todo):
+            advance(done, len(todo))
+            perform(trial, folder)
+        advance(len(todo), len(todo))
+    elif todo:
+        _side_by_side(todo, folder, workers=workers, steps=steps, advance=advance)
+    return collect(trials, folder)
+
+
+def _side_by_side(
+    todo: Sequence[Trial], folder: Path, *, workers: int, steps: dict[Trial, int], advance: Advance
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting: dict[Future[None], Trial] = {pool.submit(perform, trial, folder): trial for trial in todo}
+        total = sum(steps.values())
+        try:
+            while waiting:
+                finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+                    del waiting[future]
+                under_way = sum(
+                    steps[trial] - min(steps[trial], steps_done(folder / trial.name)) for trial in waiting.values()
+                )
+                advance(total - under_way, total)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def perform(trial: Trial, folder: Path) -> None:
+    """Train, or go on training, and judge on test trajectories."""
+    run, place = trial.run, folder / trial.name
+    data, valid = run.data.load("train"), run.data.load("valid")
+    resume = (place / "last").is_dir()
+    model = run.build_model()
+    try:
+        train(
+            model,
+            data,
+            valid=valid,
+            options=run.train,
+            folder=place,
+            window=run.window,
+            alignment=run.alignment,
+            resume=resume,
+            overwrite=not resume and place.exists(),
+            reporter=Silent(),
+            sections=run.to_json(),
+        )
+        values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
+    except TrainingDiverged:
+        values = dict.fromkeys((*KEPT, "rel_l2_unit_interval"), float("inf"))
+    lines = read_record(place / "metrics.jsonl")
+    curve = curve_of(lines)
+    values["rel_l2_best_valid"] = min((error for _, error in curve), default=float("inf"))
+    seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)
+    Outcome(values, curve, count_parameters(model), seconds, torch.get_num_threads(), provenance()).store(place)
+
+
+def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
+    """The numbers of an evaluation that tables need, and the error in the units of the paper's [0, 1] scaling."""
+    means = evaluation.scores.means
+    values = {name: means[name] for name in KEPT if name in means}
+    values["seconds_per_forecast"] = evaluation.seconds or float("nan")
+    return values | {"rel_l2_unit_interval": means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)}
+
+
+def collect(trials: Sequence[Trial], folder: Path) -> Results:
+    """The results of all trials that are done."""
+    done = [trial for trial in dict.fromkeys(trials) if is_done(trial, folder)]
+    return Results({trial: Outcome.read(folder / trial.name) for trial in done}, folder)
+
+
+def is_done(trial: Trial, folder: Path) -> bool:
+    """Whether a trial has a result."""
+    return (folder / trial.name / FILE).is_file()
+
+
+def steps_of(trial: Trial) -> int:
+    """Optimiser steps of a run."""
+    return trial.run.train.epochs * -(-len(trial.run.data.load("train")) // trial.run.train.batch_size)
+
+
+def steps_done(place: Path) -> int:
+    """Steps that a running trial has logged."""
+    log = place / "metrics.jsonl"
+    lines = read_record(log) if log.is_file() else []
+    return int(lines[-1]["step"]) if lines else 0
+
+
+def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float]]:
+    """Seconds of every trial still to be done, on one thread; kinds of runs that cost the same are measured once."""
+    known: dict[tuple[object, ...], float] = {}
+    for trial in dict.fromkeys(trials):
+        if is_done(trial, folder):
+            continue
+        run = trial.run
+        config = run.model.to_json()
+        config.pop("modes", None)
+        kind = (repr(config), run.data.name, run.data.points, run.train.batch_size, run.train.rollout)
+        if kind not in known:
+            data, valid = run.data.load("train"), run.data.load("valid")
+            options = replace(run.train, epochs=max(1, len(run.train.rollout.forcing)), evaluate_every=10**6)
+            cost = estimate(run.build_model(), data, valid, options, window=run.window, alignment=run.alignment)
+            known[kind] = cost.seconds_per_step or float("nan")
+        yield trial, known[kind] * steps_of(trial)

@@ -1,0 +1,114 @@
+"""The headline: SS-NO against F-FNO, U-Net, GKT and Factformer, all with the same memory of four frames.
+
+At scale `cpu` every model gets the same wall time and never sees a trajectory twice: a model that is slow to train sees
+fewer of them. `TRAJECTORIES` come from measured times of a training step.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.results import Results
+from ssno.experiments.trial import BURGERS, KS, Problem, Spending, Trial, trial
+from ssno.experiments.verdicts import Verdict, below
+from ssno.models.config import OperatorConfig
+from ssno.models.factformer import FactformerConfig
+from ssno.models.ffno import FFNOConfig
+from ssno.models.gkt import GKTConfig
+from ssno.models.ssno import SSNOConfig
+from ssno.models.unet import UNetConfig
+from ssno.plots.summary import seed_dots
+
+MODELS: dict[str, type[OperatorConfig]] = {
+    "SS-NO": SSNOConfig,
+    "FFNO": FFNOConfig,
+    "U-Net": UNetConfig,
+    "GKT": GKTConfig,
+    "Factformer": FactformerConfig,
+}
+TRAJECTORIES = {"SS-NO": 2048, "FFNO": 1900, "U-Net": 1040, "GKT": 1680, "Factformer": 232}
+"""As many as take as long as SS-NO's 2048, at 64 points on one thread."""
+RATES = {"SS-NO": 1e-2, "FFNO": 3e-3, "U-Net": 3e-3, "GKT": 1e-3, "Factformer": 1e-3}
+"""Peak learning rates, chosen on validation trajectories of KS 0.1 among 1e-3, 3e-3 and 1e-2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline(Experiment):
+    """All 1D models on KS 0.1 and Burgers."""
+
+    name: ClassVar[str] = "headline"
+    title: ClassVar[str] = "SS-NO against the baselines, 64 points"
+    published: ClassVar[str] = (
+        "SS-NO lowest on every 1D problem; at 128 points below FFNO by 22, 42, 58 % (KS 0.075, 0.1, 0.125). "
+        "SS-NO at 64 points: KS 0.1 0.0048, Burgers 0.0121."
+    )
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
+
+    def problems(self) -> tuple[Problem, ...]:
+        return (KS[0.1], BURGERS)
+
+    def trials(self) -> list[Trial]:
+        return [
+            self.cell(name, problem, seed)
+            for seed in self.seed_range()
+            for problem in self.problems()
+            for name in MODELS
+        ]
+
+    def cell(self, name: str, problem: Problem, seed: int) -> Trial:
+        """One run."""
+        config = self.model(MODELS[name])
+        changes: dict[str, Any] = {} if self.scale == "paper" else {"learning_rate": RATES[name]}
+        spending = self.spending
+        if self.scale == "cpu":
+            spending = replace(spending, train=TRAJECTORIES[name])
+        return trial(
+            name,
+            problem,
+            self.suited(config),
+            points=self.points(64),
+            seed=seed,
+            spending=spending,
+            **changes,
+        )
+
+    def judge(self, results: Results) -> Finding:
+        column = dict(zip(FORCED_PROBLEMS, TEACHER_FORCING[64, True], strict=True))
+        printed = {("SS-NO", problem.title): column[problem.title] for problem in self.problems()}
+        extra = {"parameters": results.parameters(), "seconds of training": self.seconds(results)}
+        units = {
+            "rel_l2": "rollouts, physical units",
+            "rel_l2_unit_interval": "rollouts in the paper's [0, 1] units",
+            "rel_l2_onestep": "one step from true frames",
+        }
+        sheets = tuple(
+            results.sheet(
+                f"{metric}: {what}; mean ± standard deviation over seeds", metric=metric, published=printed, extra=extra
+            )
+            for metric, what in units.items()
+        )
+        drawn = {
+            problem.title: {name: results.values(name, problem.title) for name in MODELS} for problem in self.problems()
+        }
+        return Finding(
+            sheets,
+            tuple(self.verdicts(results)),
+            {"headline": lambda: seed_dots(drawn, ylabel="rel_l2 of rollouts")},
+            tuple(results.records()),
+        )
+
+    def seconds(self, results: Results) -> dict[str, str]:
+        """Mean training time of every model, over problems and seeds."""
+        times = {name: [outcome.seconds for _, outcome in results.find(name)] for name in MODELS}
+        return {name: f"{sum(values) / len(values):.0f}" for name, values in times.items() if values}
+
+    def verdicts(self, results: Results) -> Iterator[Verdict]:
+        """SS-NO below each of the others, on each problem."""
+        for problem in self.problems():
+            own = results.values("SS-NO", problem.title)
+            for name in MODELS:
+                if name != "SS-NO":
+                    yield below(f"{problem.title}: SS-NO below {name}", own, results.values(name, problem.title))

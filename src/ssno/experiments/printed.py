@@ -1,0 +1,48 @@
+"""Numbers that the paper prints, and where. The resolution figure has none, only ratios in the text."""
+
+ABLATION = {  # Table "state sizes and training settings", KS at 128 points: (states, setting): nu = 0.075, 0.1, 0.125
+    (64, "All"): (0.0086, 0.0026, 0.0013),
+    (64, "Damping only"): (0.0086, 0.0027, 0.0013),
+    (64, "Frequency only"): (0.0110, 0.0030, 0.0014),
+    (64, "Fixed"): (0.0116, 0.0033, 0.0016),
+    (32, "All"): (0.0090, 0.0027, 0.0012),
+    (32, "Damping only"): (0.0094, 0.0028, 0.0014),
+    (32, "Frequency only"): (0.0137, 0.0038, 0.0018),
+    (32, "Fixed"): (0.0158, 0.0042, 0.0020),
+    (16, "All"): (0.0115, 0.0038, 0.0017),
+    (16, "Damping only"): (0.0131, 0.0044, 0.0019),
+    (16, "Frequency only"): (0.0198, 0.0069, 0.0031),
+    (16, "Fixed"): (0.0227, 0.0068, 0.0031),
+}
+TEACHER_FORCING = {  # Table "1D benchmarks at varying resolutions": (points, forced): KS 0.075, 0.1, 0.125, Burgers
+    (128, True): (0.0086, 0.0027, 0.0013, 0.0070),
+    (128, False): (0.0076, 0.0034, 0.0019, 0.0070),
+    (64, True): (0.0143, 0.0048, 0.0029, 0.0121),
+    (64, False): (0.0135, 0.0042, 0.0023, 0.0114),
+    (32, True): (0.0472, 0.0162, 0.0088, 0.0200),
+    (32, False): (0.0358, 0.0135, 0.0071, 0.0171),
+}
+UNIDIRECTIONAL = {"ssno": 0.007, "ssno-uni": 0.075}  # text of the appendix, Burgers
+MEAN_DAMPING = {  # text of the damping analysis: (nu, states, setting)
+    (0.075, 64, "All"): 0.586,
+    (0.075, 64, "Damping only"): 0.726,
+    (0.125, 64, "All"): 0.514,
+    (0.075, 16, "All"): 0.652,
+}
+FFNO_ABOVE = {0.075: 0.22, 0.1: 0.42, 0.125: 0.58}  # SS-NO "outperforms FFNO by" at 128 points
+FORCED_PROBLEMS = ("KS 0.075", "KS 0.1", "KS 0.125", "Burgers")
+VISCOSITIES = (0.075, 0.1, 0.125)
+LATENCIES = {  # Table "computational cost summary", ms on an A6000: 32, 64, 128, 256, 512 points
+    "unet": (1.29, 1.24, 1.22, 1.25, 1.24),
+    "gkt": (2.30, 2.26, 2.26, 2.25, 2.26),
+    "factformer": (3.36, 3.39, 3.38, 3.43, 3.37),
+    "ffno": (1.37, 1.35, 1.35, 1.35, 1.39),
+    "ssno": (0.80, 0.81, 0.82, 0.81, 0.81),
+}
+GFLOPS = {
+    "unet": (0.088, 0.176, 0.352, 0.704, 1.407),
+    "gkt": (0.002, 0.004, 0.007, 0.015, 0.030),
+    "factformer": (0.165, 0.330, 0.659, 1.319, 2.638),
+    "ffno": (0.016, 0.033, 0.044, 0.067, 0.120),
+    "ssno": (0.013, 0.026, 0.052, 0.104, 0.209),
+}

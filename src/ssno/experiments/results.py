@@ -1,0 +1,132 @@
+"""What trials gave, by row and column: values over seeds, curves, and the folders to look into."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ssno.evaluation.seeds import Summary, summarise
+from ssno.evaluation.tables import Sheet
+from ssno.experiments.trial import Trial
+from ssno.experiments.verdicts import shown
+from ssno.files.whole import write_whole
+
+FILE = "trial.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one trial gave. Values that are not finite mean that training or a forecast diverged."""
+
+    values: Mapping[str, float]
+    """Errors on test trajectories by their names, and `rel_l2_best_valid`, the number the paper says it reports."""
+    curve: tuple[tuple[int, float], ...]
+    """Epoch and validation `rel_l2`."""
+    parameters: int
+    seconds: float
+    """Of training, wall time."""
+    threads: int
+    provenance: Mapping[str, Any]
+
+    def store(self, folder: Path) -> None:
+        """Write `trial.json`, whole or not at all."""
+        plain = {key: value if math.isfinite(value) else None for key, value in self.values.items()}
+        text = json.dumps({**asdict(self), "values": plain}, indent=1)
+        write_whole(folder / FILE, text.encode())
+
+    @staticmethod
+    def read(folder: Path) -> "Outcome":
+        """Read what `store` wrote."""
+        try:
+            known = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            values = {key: math.inf if value is None else float(value) for key, value in known.pop("values").items()}
+            curve = tuple((int(epoch), float(value)) for epoch, value in known.pop("curve"))
+            return Outcome(values, curve, **known)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{folder / FILE} is damaged ({error}). Delete it, and the run is judged again.") from None
+
+
+@dataclass(frozen=True)
+class Results:
+    """Outcomes of all trials of an experiment that are there."""
+
+    outcomes: Mapping[Trial, Outcome]
+    folder: Path
+    """Holds the runs, each under its trial's name."""
+
+    def find(self, label: str, case: str | None = None) -> list[tuple[Trial, Outcome]]:
+        """The trials of a row, in one column or all."""
+        return [
+            (trial, outcome)
+            for trial, outcome in self.outcomes.items()
+            if trial.label == label and case in (None, trial.case)
+        ]
+
+    def values(self, label: str, case: str, metric: str = "rel_l2") -> list[float]:
+        """A metric of one cell, a value per seed."""
+        found = [outcome.values[metric] for _, outcome in self.find(label, case)]
+        if not found:
+            raise ValueError(f"There is no finished trial of {label!r} on {case!r}.")
+        return found
+
+    def summary(self, label: str, case: str, metric: str = "rel_l2") -> Summary:
+        """A metric of one cell over seeds."""
+        return summarise(self.values(label, case, metric))
+
+    def sheet(
+        self,
+        title: str,
+        *,
+        metric: str = "rel_l2",
+        published: Mapping[tuple[str, str], float] | None = None,
+        extra: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> Sheet:
+        """Rows and columns as they come, mean ± spread over seeds, `published` values beside; `extra` columns first."""
+        labels = list(dict.fromkeys(trial.label for trial in self.outcomes))
+        cases = list(dict.fromkeys(trial.case for trial in self.outcomes))
+        published, extra = published or {}, extra or {}
+        printed = [case for case in cases if any((label, case) in published for label in labels)]
+        headings = ["", *extra, *(h for case in cases for h in ([case, "paper"] if case in printed else [case]))]
+        rows = []
+        for label in labels:
+            row = [label, *(column.get(label, "") for column in extra.values())]
+            for case in cases:
+                row.append(shown(self.summary(label, case, metric)) if self.find(label, case) else "")
+                if case in printed:
+                    value = published.get((label, case))
+                    row.append("" if value is None else f"{value:g}")
+            rows.append(tuple(row))
+        return Sheet(title, tuple(headings), tuple(rows))
+
+    def parameters(self) -> dict[str, str]:
+        """Parameters of every row."""
+        return {trial.label: f"{outcome.parameters:,}" for trial, outcome in self.outcomes.items()}
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat record per trial, for CSV."""
+        return [
+            {
+                "model": trial.run.model.name,
+                "label": trial.label,
+                "case": trial.case,
+                "points": trial.run.data.points,
+                "seed": trial.seed,
+                "parameters": outcome.parameters,
+                "epochs": trial.run.train.epochs,
+                "trajectories": trial.run.data.train,
+                "train_seconds": round(outcome.seconds, 1),
+                "threads": outcome.threads,
+                **outcome.values,
+                "run": trial.name,
+                "commit": outcome.provenance["commit"],
+            }
+            for trial, outcome in self.outcomes.items()
+        ]
+
+
+def curve_of(lines: Sequence[Mapping[str, Any]], metric: str = "rel_l2") -> tuple[tuple[int, float], ...]:
+    """Epoch and validation error from the lines of a metrics.jsonl."""
+    scored = [line for line in lines if line.get("kind") == "epoch" and metric in line]
+    return tuple((int(line["epoch"]) + 1, float(line[metric])) for line in scored)

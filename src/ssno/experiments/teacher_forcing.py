@@ -1,0 +1,98 @@
+"""Training on true frames or on the model's own predictions, over resolutions: the 1D table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.results import Results
+from ssno.experiments.trial import BURGERS, KS, Problem, Spending, Trial, trial
+from ssno.experiments.verdicts import Verdict, below
+from ssno.models.ssno import SSNOConfig
+from ssno.plots.summary import seed_lines
+from ssno.training.unrolling import Rollout
+
+MODES = {"teacher forcing": True, "unrolled": False}
+
+
+def row(mode: str, points: int) -> str:
+    """How tables call a line."""
+    return f"{points} points, {mode}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherForcing(Experiment):
+    """With and without teacher forcing, at 32 to 128 points."""
+
+    name: ClassVar[str] = "teacher-forcing"
+    title: ClassVar[str] = "Teacher forcing, 1D"
+    published: ClassVar[str] = (
+        "KS 0.1: at 128 points teacher forcing 0.0027 against 0.0034, at 32 points 0.0162 against 0.0135: better on "
+        "fine grids, worse on coarse ones."
+    )
+    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=6, train=1024, valid=64, tested=256)
+
+    def problems(self) -> tuple[Problem, ...]:
+        return {"tiny": (KS[0.1],), "cpu": (KS[0.1], BURGERS), "paper": (*KS.values(), BURGERS)}[self.scale]
+
+    def resolutions(self) -> tuple[int, ...]:
+        return {"tiny": (32,), "cpu": (128, 32), "paper": (128, 64, 32)}[self.scale]
+
+    def trials(self) -> list[Trial]:
+        narrow = {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
+        return [
+            trial(
+                row(mode, points),
+                problem,
+                self.suited(self.model(SSNOConfig, **narrow)),
+                points=points,
+                seed=seed,
+                spending=self.spending,
+                rollout=Rollout(forcing=(float(forced),)),
+            )
+            for seed in self.seed_range()
+            for points in self.resolutions()
+            for problem in self.problems()
+            for mode, forced in MODES.items()
+        ]
+
+    def judge(self, results: Results) -> Finding:
+        printed = {
+            (row(mode, points), title): value
+            for mode, forced in MODES.items()
+            for points in self.resolutions()
+            for title, value in zip(FORCED_PROBLEMS, TEACHER_FORCING.get((points, forced), ()), strict=False)
+        }
+        sheets = tuple(
+            results.sheet(f"{metric} on test trajectories", metric=metric, published=printed)
+            for metric in ("rel_l2", "rel_l2_unit_interval", "rel_l2_onestep")
+        )
+        lines = {
+            problem.title: {
+                mode: {float(n): results.values(row(mode, n), problem.title) for n in sorted(self.resolutions())}
+                for mode in MODES
+            }
+            for problem in self.problems()
+        }
+        ticks = sorted(self.resolutions())
+        return Finding(
+            sheets,
+            tuple(self.verdicts(results)),
+            {
+                "teacher-forcing": lambda: seed_lines(
+                    lines, xlabel="points", ylabel="rel_l2 of rollouts", xscale="log", ticks=ticks
+                )
+            },
+            tuple(results.records()),
+        )
+
+    def verdicts(self, results: Results) -> Iterator[Verdict]:
+        """Better at 128 points, worse at 32."""
+        for problem in self.problems():
+            for points in self.resolutions():
+                forced, free = (results.values(row(mode, points), problem.title) for mode in MODES)
+                if points == 128:
+                    yield below(f"{problem.title}, 128 points: teacher forcing below unrolled", forced, free)
+                elif points == 32:
+                    yield below(f"{problem.title}, 32 points: unrolled below teacher forcing", free, forced)

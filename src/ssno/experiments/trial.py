@@ -1,0 +1,111 @@
+"""A trial: one training run of an experiment, with its place in the tables. Its description is its identity.
+
+Two experiments that need the same run share it, because its folder is named after everything that determines it:
+
+    ks-0.1-64-ssno-3f2a9c01-seed0        dataset, points, model, digest of the description without its seed, seed
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ssno.data.defaults import defaults_of
+from ssno.data.options import DataOptions
+from ssno.data.recipes import Preset
+from ssno.data.windows import Protocol, Window
+from ssno.models.config import OperatorConfig
+from ssno.training.options import Recipe, recipe
+from ssno.training.run import Run
+
+Scale = Literal["tiny", "cpu", "paper"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A dataset as the paper's tables name it."""
+
+    title: str
+    dataset: str
+    viscosity: float | None = None
+
+
+KS = {viscosity: Problem(f"KS {viscosity:g}", "ks", viscosity) for viscosity in (0.075, 0.1, 0.125)}
+BURGERS = Problem("Burgers", "burgers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What one training run may cost: data, epochs, and on how many trajectories it is judged. None means all."""
+
+    preset: Preset
+    recipe: Recipe
+    epochs: int
+    train: int | None = None
+    valid: int | None = None
+    tested: int | None = None
+    evaluations: int = 5
+    """Validations during a run, evenly spread."""
+
+
+PAPER = Spending(preset="paper", recipe="paper", epochs=500, evaluations=500)
+TINY = Spending(preset="tiny", recipe="fast", epochs=1)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run, which row (`label`) and column (`case`) of a table it belongs to, and how many trajectories test it."""
+
+    label: str
+    case: str
+    run: Run[Any]
+    tested: int | None = None
+
+    @property
+    def seed(self) -> int:
+        return self.run.train.seed
+
+    @property
+    def name(self) -> str:
+        """The folder of the run."""
+        described = self.run.to_json()
+        train = {key: value for key, value in described["train"].items() if key != "seed"}
+        digest = hashlib.sha256(json.dumps({**described, "train": train}, sort_keys=True).encode()).hexdigest()[:8]
+        data = self.run.data
+        words = [data.name, None if data.viscosity is None else f"{data.viscosity:g}", data.points]
+        return "-".join([*(str(word) for word in words if word), self.run.model.name, digest, f"seed{self.seed}"])
+
+
+def trial(
+    label: str,
+    problem: Problem,
+    model: OperatorConfig,
+    *,
+    points: int,
+    seed: int,
+    spending: Spending,
+    case: str | None = None,
+    protocol: Protocol = "first_k",
+    **changes: Any,
+) -> Trial:
+    """A trial of a model on a problem; `changes` override options of the recipe."""
+    data = DataOptions(
+        name=problem.dataset,
+        viscosity=problem.viscosity,
+        preset=spending.preset,
+        points=points,
+        train=spending.train,
+        valid=spending.valid,
+    )
+    epochs = int(changes.pop("epochs", spending.epochs))
+    options = recipe(spending.recipe, n_dims=1, dataset=problem.dataset, epochs=epochs, seed=seed, **changes)
+    options = replace(options, evaluate_every=max(1, epochs // spending.evaluations))
+    size = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
+    run = Run(
+        data=data,
+        model=model.fitted([points]),
+        train=options,
+        window=Window(protocol=protocol, size=size),
+        alignment=defaults_of(problem.dataset).alignment,
+    )
+    return Trial(label, case or problem.title, run, spending.tested)

@@ -1,0 +1,89 @@
+"""How many frames the memory should hold: K = 0 ... 20 on KS 0.075, unrolled in training and with teacher forcing.
+
+Every run starts from one given frame and its memory grows to K (MemNO's protocol): all forecast the same frames.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.results import Results
+from ssno.experiments.trial import KS, Spending, Trial, trial
+from ssno.experiments.verdicts import Verdict, below
+from ssno.models.ssno import SSNOConfig
+from ssno.plots.summary import learning_curves, seed_lines
+from ssno.training.unrolling import Rollout
+
+MODES = {"unrolled": 0.0, "teacher forcing": 1.0}
+"""How a run is trained: the share of true frames it sees."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryWindow(Experiment):
+    """Error against the memory's window."""
+
+    name: ClassVar[str] = "window"
+    title: ClassVar[str] = "Memory windows, KS 0.075"
+    published: ClassVar[str] = (
+        "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
+    )
+    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=6, train=1024, valid=64, tested=256)
+
+    def windows(self) -> tuple[int, ...]:
+        return {"tiny": (0, 4), "cpu": (0, 1, 2, 4, 8, 20), "paper": (0, 1, 2, 4, 8, 12, 16, 20)}[self.scale]
+
+    def trials(self) -> list[Trial]:
+        narrow = {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
+        return [
+            trial(
+                f"K = {window}",
+                KS[0.075],
+                self.suited(self.model(SSNOConfig, memory_window=window, **narrow)),
+                points=self.points(64 if self.scale == "cpu" else 128),
+                seed=seed,
+                spending=self.spending,
+                case=mode,
+                protocol="memno",
+                rollout=Rollout(forcing=(forcing,)),
+            )
+            for seed in self.seed_range()
+            for mode, forcing in MODES.items()
+            for window in self.windows()
+        ]
+
+    def judge(self, results: Results) -> Finding:
+        sheets = tuple(
+            results.sheet(f"{metric} of 25 frames from one given frame", metric=metric)
+            for metric in ("rel_l2", "rel_l2_onestep")
+        )
+        lines = {
+            mode: {"SS-NO": {float(k): results.values(f"K = {k}", mode) for k in self.windows()}} for mode in MODES
+        }
+        curves = {
+            mode: {f"K = {k}": results.find(f"K = {k}", mode)[0][1].curve for k in self.windows()} for mode in MODES
+        }
+        return Finding(
+            sheets,
+            tuple(self.verdicts(results)),
+            {
+                "window": lambda: seed_lines(lines, xlabel="memory window K", ylabel="rel_l2 of rollouts"),
+                "window-curves": lambda: learning_curves(curves, ylabel="validation rel_l2"),
+            },
+            tuple(results.records()),
+        )
+
+    def verdicts(self, results: Results) -> Iterator[Verdict]:
+        """Memory helps; more than eight frames do not."""
+        for mode in MODES:
+            without, some = (results.values(f"K = {k}", mode) for k in (0, 4))
+            yield below(f"{mode}: memory (K = 4) below none (K = 0)", some, without)
+        if {8, 20} <= set(self.windows()):
+            eight, twenty = (results.values(f"K = {k}", "unrolled") for k in (8, 20))
+            yield below("unrolled: K = 20 still better than K = 8 (the paper says no)", twenty, eight)
+        for k in self.windows():
+            yield below(
+                f"K = {k}: unrolled below teacher forcing",
+                results.values(f"K = {k}", "unrolled"),
+                results.values(f"K = {k}", "teacher forcing"),
+            )

@@ -1,0 +1,104 @@
+"""Pictures of results over seeds: every seed a dot, means as bars or lines, distributions as outlines."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ssno.plots.style import ink, look, palette
+
+
+def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str, title: str = "") -> Figure:
+    """One panel per group; inside, one column per name: a bar at the mean, a dot for every seed. Logarithmic."""
+    with look():
+        widths = [max(2, len(columns)) for columns in groups.values()]
+        figure = Figure(figsize=(1.4 + 0.75 * sum(widths), 3.8))
+        panels = figure.subplots(1, len(groups), squeeze=False, width_ratios=widths, sharey=True)[0]
+        for panel, (group, columns) in zip(panels, groups.items(), strict=True):
+            for place, values in enumerate(columns.values()):
+                known = np.asarray([value for value in values if np.isfinite(value)])
+                colour = palette()[place % len(palette())]
+                if len(known):
+                    panel.hlines(known.mean(), place - 0.3, place + 0.3, color=colour, linewidth=3, alpha=0.6)
+                    panel.plot(np.full(len(known), place), known, "o", color=colour, markersize=5)
+                else:
+                    panel.text(place, 0.5, "diverged", rotation=90, transform=panel.get_xaxis_transform(), ha="center")
+            panel.set_xticks(range(len(columns)), list(columns), rotation=35, ha="right")
+            panel.set(title=group, yscale="log", xlim=(-0.6, len(columns) - 0.4))
+            panel.grid(axis="x", visible=False)
+        panels[0].set_ylabel(ylabel)
+        if title:
+            figure.suptitle(title)
+        return figure
+
+
+def seed_lines(
+    panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    xscale: str = "linear",
+    ticks: Sequence[float] | None = None,
+) -> Figure:
+    """One panel per name, one line per label through the means over seeds; every seed a dot. Logarithmic upwards."""
+    with look():
+        figure = Figure(figsize=(1.2 + 3.0 * len(panels), 3.6))
+        row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, (name, lines) in zip(row, panels.items(), strict=True):
+            for place, (label, points) in enumerate(lines.items()):
+                colour = palette()[place % len(palette())]
+                places = list(points)
+                axes.plot(places, [np.mean(points[x]) for x in places], "-", color=colour, label=label)
+                for x in places:
+                    axes.plot([x] * len(points[x]), points[x], "o", color=colour, markersize=4)
+            axes.set(title=name, xlabel=xlabel, xscale=xscale, yscale="log")
+            if ticks is not None:
+                axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+                axes.minorticks_off()
+        row[0].set_ylabel(ylabel)
+        row[-1].legend()
+        return figure
+
+
+def outlines(
+    panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, start: float | None = None, bins: int = 80
+) -> Figure:
+    """Distributions on top of each other, one panel per comparison, means marked; `start` is where all values began."""
+    with look():
+        figure = Figure(figsize=(1.0 + 3.3 * len(panels), 3.4))
+        row = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (name, groups) in zip(row, panels.items(), strict=True):
+            everything = np.concatenate(list(groups.values()))
+            low, high = np.quantile(everything, [0.002, 0.998])
+            edges = np.linspace(low, high, bins + 1)
+            for place, (label, values) in enumerate(groups.items()):
+                colour = palette()[place]
+                told = f"{label}, mean {values.mean():.3f}"
+                axes.hist(values, bins=edges, density=True, histtype="stepfilled", alpha=0.35, color=colour, label=told)
+                axes.axvline(values.mean(), color=colour, linewidth=1.6)
+            if start is not None:
+                axes.axvline(start, color=ink(), linewidth=0.9, linestyle=":", label=f"start, {start:g}")
+            axes.set(title=name, xlabel=xlabel, yticks=[])
+            axes.legend(fontsize=8)
+        row[0].set_ylabel("density")
+        return figure
+
+
+def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], *, ylabel: str) -> Figure:
+    """Validation error over epochs, one panel per name, one line per label, in the order of a colour scale."""
+    with look():
+        figure = Figure(figsize=(1.2 + 3.6 * len(panels), 3.6))
+        row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, (name, lines) in zip(row, panels.items(), strict=True):
+            for place, (label, curve) in enumerate(lines.items()):
+                axes.plot(
+                    *zip(*curve, strict=True),
+                    marker="o",
+                    markersize=3,
+                    color=palette()[place % len(palette())],
+                    label=label,
+                )
+            axes.set(title=name, xlabel="epoch", yscale="log")
+        row[0].set_ylabel(ylabel)
+        row[-1].legend()
+        return figure

@@ -1,0 +1,87 @@
+"""Every experiment lists its runs at every scale; the `paper` ones are the published settings."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ssno.experiments.ablation import Ablation
+from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
+from ssno.experiments.damping import Damping
+from ssno.experiments.trial import KS, PAPER, Trial, trial
+from ssno.models.count import count_parameters
+from ssno.models.ssno import SSNOConfig
+
+PUBLISHED_PARAMETERS = {  # the paper's ablation table
+    "All, 64": 203_713,
+    "Damping only, 64": 187_329,
+    "Frequency only, 64": 187_329,
+    "Fixed, 64": 170_945,
+    "All, 32": 154_561,
+    "Damping only, 32": 146_369,
+    "Frequency only, 32": 146_369,
+    "Fixed, 32": 138_177,
+    "All, 16": 129_985,
+    "Damping only, 16": 125_889,
+    "Frequency only, 16": 125_889,
+    "Fixed, 16": 121_793,
+}
+
+
+PUBLISHED = [name for name, kind in EXPERIMENTS.items() if name != "recipe" and kind(scale="paper").trials()]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("scale", ["tiny", "cpu", "paper"])
+def test_trials_have_names_of_their_own(name: str, scale: str) -> None:
+    trials = find_experiment(name, scale=scale, seeds=2).trials()[:60]  # type: ignore[arg-type]
+    assert len({trial.name for trial in trials}) == len(trials)
+    assert len({(trial.label, trial.case, trial.seed) for trial in trials}) == len(trials)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_paper_scale_trains_as_published(name: str) -> None:
+    assert len(find_experiment(name, scale="paper").seed_range()) == 5
+    for each in find_experiment(name, scale="paper", seeds=1).trials():
+        options = each.run.train
+        assert (options.epochs, options.learning_rate, options.schedule) == (500, 1e-3, "cosine")
+        assert (options.normalisation, options.increment, options.batch_size) == ("minmax", False, 32)
+        assert (each.run.data.preset, each.run.data.train, each.run.data.valid) == ("paper", None, None)
+        assert getattr(each.run.model, "boundary", "zero") == "zero"
+
+
+def test_the_ablation_has_the_published_models() -> None:
+    trials = Ablation(scale="paper", seeds=1).trials()
+    with torch.device("meta"):
+        counts = {each.label: count_parameters(each.run.model.build(), learnable_only=True) for each in trials}
+    assert counts == PUBLISHED_PARAMETERS
+    assert {each.run.data.points for each in trials} == {128}
+
+
+def test_damping_looks_into_runs_of_the_ablation() -> None:
+    for scale in ("tiny", "cpu", "paper"):
+        looked_into = {each.name for each in Damping(scale=scale, seeds=1).trials()}  # type: ignore[arg-type]
+        assert looked_into < {each.name for each in Ablation(scale=scale, seeds=1).trials()}  # type: ignore[arg-type]
+
+
+def some_trial(seed: int = 0, label: str = "a") -> Trial:
+    return trial(label, KS[0.1], SSNOConfig.tiny(), points=32, seed=seed, spending=PAPER)  # type: ignore[arg-type]
+
+
+def test_the_name_of_a_run_is_its_description() -> None:
+    first = some_trial()
+    assert first.name.startswith("ks-0.1-32-ssno-")
+    assert first.name.endswith("-seed0")
+    assert some_trial(label="another row").name == first.name
+    assert some_trial(seed=1).name == first.name.replace("seed0", "seed1")
+    longer = replace(first, run=replace(first.run, train=replace(first.run.train, epochs=7)))
+    assert longer.name != first.name
+
+
+def test_unknown_names_and_senseless_sizes_are_refused(as_users_call_it: None) -> None:
+    with pytest.raises(ValueError, match="Unknown name `ablatoin`. Did you mean `ablation`"):
+        find_experiment("ablatoin")
+    with pytest.raises(ValueError, match="`scale` must be one of tiny, cpu, paper, got 'huge'"):
+        find_experiment("ablation", scale="huge")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`seeds` must be at least 1, got 0"):
+        find_experiment("ablation", seeds=0)

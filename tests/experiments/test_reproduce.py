@@ -1,0 +1,181 @@
+"""`ssno reproduce` end to end at scale `tiny`: trainings, tables, verdicts, figures, pages; killed and continued."""
+
+import csv
+import json
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from ssno.cli.main import main
+from ssno.experiments.campaign import collect, is_done, perform, run_trials, steps_done, steps_of
+from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
+from ssno.experiments.results import FILE, Outcome, Results, curve_of
+from ssno.experiments.trial import Trial
+from ssno.experiments.units import unit_interval_factor
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working directory that all tests of this file share, so that data and runs are made once."""
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@pytest.fixture(autouse=True)
+def inside(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", name, "--scale", "tiny", "--workers", "1"])
+    shown = capsys.readouterr().out
+    assert "The paper:" in shown
+    assert "verdicts" in shown
+    folder = place / "runs" / "reproduce" / "tiny" / name
+    finding = json.loads((folder / "finding.json").read_text())
+    assert finding["experiment"] == name
+    assert finding["verdicts"]
+    assert finding["tables"]
+    assert {"commit", "torch", "processor"} <= set(finding["provenance"])
+    if find_experiment(name, scale="tiny").trials():
+        assert {verdict["answer"] for verdict in finding["verdicts"]} == {"not decidable at this scale"}
+        assert finding["settings"]
+    assert list(folder.glob("*.png"))
+    page = (folder / "index.html").read_text()
+    assert finding["verdicts"][0]["answer"] in page
+    assert "http" not in page.split("<main")[1].split("data:image")[0]
+    with (folder / "runs.csv").open() as file:
+        assert list(csv.DictReader(file))
+
+
+def test_finished_runs_are_not_repeated(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    results = place / "runs" / "reproduce" / "tiny" / "runs"
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    assert "2 runs, 0 still to do" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.is_file()} == before
+
+
+def test_runs_side_by_side_give_the_same_as_one_after_the_other(place: Path) -> None:
+    trials = find_experiment("unidirectional", scale="tiny").trials()
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    alone = collect(trials, Path("runs/reproduce/tiny/runs"))
+    told: list[tuple[float, float]] = []
+    together = run_trials(trials, Path("side"), workers=2, advance=lambda done, total: told.append((done, total)))
+    for each in trials:
+        assert together.outcomes[each].values["rel_l2"] == alone.outcomes[each].values["rel_l2"]
+    assert told[-1][0] == told[-1][1] == sum(map(steps_of, trials))
+
+
+def longer(trial: Trial) -> Trial:
+    """The same run, long enough to be killed in the middle, saving all the time."""
+    options = replace(trial.run.train, epochs=60, evaluate_every=60, save_seconds=0.0)
+    return replace(trial, run=replace(trial.run, train=options))
+
+
+def test_a_killed_run_continues_from_its_checkpoint_to_the_same_weights() -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    trial = longer(find_experiment("unidirectional", scale="tiny").trials()[0])
+    process = multiprocessing.get_context("spawn").Process(target=perform, args=(trial, Path("killed")))
+    process.start()
+    log = Path("killed") / trial.name
+    until = time.monotonic() + 60
+    while steps_done(log) < 10 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert 10 <= steps_done(log) < steps_of(trial)
+    assert not is_done(trial, Path("killed"))
+    for folder in ("killed", "whole"):
+        perform(trial, Path(folder))
+    first, second = (load_file(Path(folder) / trial.name / "model.safetensors") for folder in ("killed", "whole"))
+    assert all((first[name] == second[name]).all() for name in second)
+    assert is_done(trial, Path("killed"))
+
+
+def test_a_run_that_diverges_is_a_result() -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    trial = find_experiment("unidirectional", scale="tiny").trials()[0]
+    wild = replace(trial.run.train, epochs=40, learning_rate=1e30, clip=0.0, schedule="constant")
+    broken = replace(trial, run=replace(trial.run, train=wild))
+    results = run_trials([broken], Path("wild"), workers=1, advance=lambda done, total: None)
+    assert results.outcomes[broken].values["rel_l2"] == float("inf")
+    assert Outcome.read(Path("wild") / broken.name).values["rel_l2"] == float("inf")
+
+
+def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "recovery", "--scale", "tiny"])
+    capsys.readouterr()
+    main(["reproduce", "--list", "--scale", "tiny", "--json"])
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(rows) == set(EXPERIMENTS)
+    assert rows["recovery"]["state"] == "done"
+    main(["reproduce", "--list", "--scale", "paper"])
+    assert "not started" in capsys.readouterr().out
+
+
+def test_a_dry_run_foresees_time_and_trains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "window", "--scale", "tiny", "--out", "dry", "--dry-run", "--json"])
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["seconds"] > 0
+    assert plan["todo"] == len(plan["runs"]) == 4
+    assert not Path("dry").exists()
+
+
+@pytest.mark.parametrize("name", [name for name, kind in EXPERIMENTS.items() if kind(scale="paper").trials()])
+def test_runs_of_the_published_size_start(name: str) -> None:
+    """One optimiser step of the first run, on tiny data in place of the published ones."""
+    first = find_experiment(name, scale="paper", seeds=1).trials()[0]
+    run = first.run
+    options = replace(run.train, epochs=1, batch_size=2)
+    data = replace(run.data, preset="tiny", train=2, valid=1, points=None if run.data.name == "burgers" else 128)
+    main(["reproduce", "headline", "--scale", "tiny", "--workers", "1"])  # makes the data
+    if run.data.viscosity not in (None, 0.1):
+        main(["data", "generate", "ks", "--viscosity", str(run.data.viscosity), "--preset", "tiny"])
+    small = replace(first, run=replace(run, train=options, data=data), tested=1)
+    perform(small, Path("published"))
+    assert is_done(small, Path("published"))
+
+
+def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    run = find_experiment("unidirectional", scale="tiny").trials()[0].run
+    test, train = run.data.load("test"), run.data.load("train")
+    low, high = (float(f(train.read(range(len(train))).state)) for f in (lambda x: x.min(), lambda x: x.max()))
+    truth = test.read(range(len(test))).state[:, 4:]
+    shifted = (truth - low) / (high - low)
+    error = 0.1 * truth.norm(dim=(1, 2, 3)) / shifted.norm(dim=(1, 2, 3)) / (high - low)
+    assert unit_interval_factor(run.data, run.window) * 0.1 == pytest.approx(float(error.mean()), rel=1e-4)
+
+
+def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="There is no finished trial of 'a' on 'b'"):
+        Results({}, tmp_path).values("a", "b")
+    (tmp_path / FILE).write_text('{"values": {}}')
+    with pytest.raises(ValueError, match="is damaged .* Delete it, and the run is judged again"):
+        Outcome.read(tmp_path)
+
+
+def test_senseless_calls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, message in (
+        ([], "say which result to reproduce: headline"),
+        (["headline", "--workers", "0"], "`workers` must be at least 1, got 0"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(["reproduce", *arguments])
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_curves_take_scored_epochs_only() -> None:
+    lines = [{"kind": "step", "rel_l2": 9}, {"kind": "epoch", "epoch": 0}, {"kind": "epoch", "epoch": 1, "rel_l2": 0.5}]
+    assert curve_of(lines) == ((2, 0.5),)
