@@ -119,7 +119,7 @@ def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert set(rows) == set(EXPERIMENTS)
     assert rows["recovery"]["state"] == "done"
-    main(["reproduce", "--list", "--scale", "paper"])
+    main(["reproduce", "--list", "--scale", "cpu"])
     assert "not started" in capsys.readouterr().out
 
 
@@ -153,7 +153,7 @@ def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
     low, high = (float(f(train.read(range(len(train))).state)) for f in (lambda x: x.min(), lambda x: x.max()))
     truth = test.read(range(len(test))).state[:, 4:]
     shifted = (truth - low) / (high - low)
-    error = 0.1 * truth.norm(dim=(1, 2, 3)) / shifted.norm(dim=(1, 2, 3)) / (high - low)
+    error = 0.1 * truth.flatten(1).norm(dim=1) / shifted.flatten(1).norm(dim=1) / (high - low)
     assert unit_interval_factor(run.data, run.window) * 0.1 == pytest.approx(float(error.mean()), rel=1e-4)
 
 
@@ -167,7 +167,7 @@ def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
 
 def test_senseless_calls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
-        ([], "say which result to reproduce: headline"),
+        ([], "say which result to reproduce: recipe, headline"),
         (["headline", "--workers", "0"], "`workers` must be at least 1, got 0"),
     ):
         with pytest.raises(SystemExit) as stopped:

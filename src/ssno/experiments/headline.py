@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, KS, Problem, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.config import OperatorConfig
 from ssno.models.factformer import FactformerConfig
@@ -45,7 +45,7 @@ class Headline(Experiment):
         "SS-NO at 64 points: KS 0.1 0.0048, Burgers 0.0121."
     )
     cpu_seeds: ClassVar[int] = 3
-    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
+    cpu: ClassVar[Spending] = CPU
 
     def problems(self) -> tuple[Problem, ...]:
         return (KS[0.1], BURGERS)

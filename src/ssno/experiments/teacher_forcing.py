@@ -7,7 +7,7 @@ from typing import ClassVar
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, KS, Problem, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import seed_lines
@@ -31,7 +31,7 @@ class TeacherForcing(Experiment):
         "KS 0.1: at 128 points teacher forcing 0.0027 against 0.0034, at 32 points 0.0162 against 0.0135: better on "
         "fine grids, worse on coarse ones."
     )
-    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=6, train=1024, valid=64, tested=256)
+    cpu: ClassVar[Spending] = CPU
 
     def problems(self) -> tuple[Problem, ...]:
         return {"tiny": (KS[0.1],), "cpu": (KS[0.1], BURGERS), "paper": (*KS.values(), BURGERS)}[self.scale]
@@ -75,7 +75,7 @@ class TeacherForcing(Experiment):
             }
             for problem in self.problems()
         }
-        ticks = sorted(self.resolutions())
+        ticks = [float(points) for points in sorted(self.resolutions())]
         return Finding(
             sheets,
             tuple(self.verdicts(results)),

@@ -8,6 +8,7 @@ Two experiments that need the same run share it, because its folder is named aft
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from ssno.data.defaults import defaults_of
@@ -49,6 +50,7 @@ class Spending:
 
 
 PAPER = Spending(preset="paper", recipe="paper", epochs=500, evaluations=500)
+CPU = Spending(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
 TINY = Spending(preset="tiny", recipe="fast", epochs=1)
 
 
@@ -65,7 +67,7 @@ class Trial:
     def seed(self) -> int:
         return self.run.train.seed
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The folder of the run."""
         described = self.run.to_json()

@@ -4,12 +4,12 @@ Every run starts from one given frame and its memory grows to K (MemNO's protoco
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
-from ssno.experiments.trial import KS, Spending, Trial, trial
+from ssno.experiments.trial import CPU, KS, Spending, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import learning_curves, seed_lines
@@ -28,7 +28,7 @@ class MemoryWindow(Experiment):
     published: ClassVar[str] = (
         "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
     )
-    cpu: ClassVar[Spending] = Spending(preset="paper", recipe="fast", epochs=6, train=1024, valid=64, tested=256)
+    cpu: ClassVar[Spending] = replace(CPU, train=512, epochs=4)
 
     def windows(self) -> tuple[int, ...]:
         return {"tiny": (0, 4), "cpu": (0, 1, 2, 4, 8, 20), "paper": (0, 1, 2, 4, 8, 12, 16, 20)}[self.scale]

@@ -71,10 +71,13 @@ class ScanConfig(MemoryConfig):
             relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
 
     def suited(self: Scanning, *, periodic: bool) -> Scanning:
-        """Periodic data are scanned around the circle without coordinates: shifted inputs give shifted forecasts."""
+        """Modes start with the waves and decay lengths of a grid; periodic data are scanned around the circle.
+
+        Without coordinates, which a circle does not have, a shifted input then gives the shifted forecast.
+        """
+        modes = replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0)
         if not periodic or self.modes.damping == "absent":
-            return self
-        modes = replace(self.modes, initialisation="grid", smallest_step=0.1, largest_step=1.0)
+            return replace(self, modes=modes)
         return replace(self, boundary="wrapped", coordinates=False, modes=modes)
 
     @abc.abstractmethod

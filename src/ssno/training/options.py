@@ -23,7 +23,7 @@ class TrainOptions:
 
     epochs: int = 20
     """Passes over the training trajectories."""
-    batch_size: int = 16
+    batch_size: int = 4
     """Trajectories per optimiser step, over all processes together."""
     learning_rate: float = 3e-3
     """Peak rate."""
@@ -96,7 +96,7 @@ class TrainOptions:
 def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) -> TrainOptions:
     """The options of a recipe for data with `n_dims` space axes; `changes` override single ones."""
     if name == "fast":
-        options = TrainOptions(batch_size=16 if n_dims == 1 else 4)
+        options = TrainOptions(learning_rate=1e-2 if n_dims == 1 else 3e-3)
     elif name == "paper":
         options = TrainOptions(
             epochs=500,
