@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.headline import MODELS
+from ssno.experiments.headline import MODELS, RATES
 from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
@@ -43,6 +43,7 @@ class Resolution(Experiment):
                 seed=seed,
                 spending=self.spending,
                 case=f"{problem.title}, {points}",
+                **({} if self.scale == "paper" else {"learning_rate": RATES[name]}),
             )
             for seed in self.seed_range()
             for problem, grids in self.grids().items()

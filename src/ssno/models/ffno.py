@@ -49,6 +49,10 @@ class FFNOConfig(FourierConfig, MemoryConfig):
         for name in ("hidden_channels", "n_layers", "expansion", "head_channels"):
             require_positive(name, getattr(self, name))
 
+    def suited(self, *, periodic: bool) -> "FFNOConfig":
+        """On a circle without coordinates: a shifted input then gives the shifted forecast."""
+        return replace(self, coordinates=False) if periodic else self
+
     def build(self) -> "FFNO":
         return FFNO(self)
 

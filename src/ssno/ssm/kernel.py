@@ -22,6 +22,10 @@ from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 Boundary = Literal["zero", "wrapped", "one-period"]
 
 
+class UndampedError(ValueError):
+    """Infinitely many images of a mode that never fades have no sum."""
+
+
 def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundary = "zero") -> Float[Tensor, "h l"]:
     """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
 
@@ -53,7 +57,7 @@ def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
     The geometric series needs damping; without it the images never fade.
     """
     if not torch.compiler.is_compiling() and bool((modes.log_decay >= 0).any()):
-        raise ValueError(
+        raise UndampedError(
             "`boundary='wrapped'` sums infinitely many images, which needs damping > 0, but a mode has none. "
             "Use boundary='one-period', or give every mode damping."
         )

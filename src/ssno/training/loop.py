@@ -19,6 +19,7 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.saved import save_description, save_weights
 from ssno.forecasting.scores import score
 from ssno.native.engine import use
+from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource
 from ssno.training.checkpoint import Progress, load_checkpoint, restore, run_tensors, save_checkpoint
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
@@ -152,7 +153,10 @@ class Loop:
         local = 0.0
         for part in range(len(lesson.parts)):
             with self.place.collecting(objective, last=part + 1 == len(lesson.parts)):
-                losses, carry = objective(lesson, part, carry)
+                try:
+                    losses, carry = objective(lesson, part, carry)
+                except UndampedError:  # a mode that had damping has lost it to a step much too large
+                    raise TrainingDiverged(self._what_diverged(float("nan"), float("nan"), batch)) from None
                 (losses.sum() * weight).backward()
             local += losses.detach().double().sum().item() if batch.samples else 0.0
         total, stop = self.place.total([local, float(asked)])
