@@ -166,7 +166,9 @@ def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, floa
         kind = (repr(config), run.data.name, run.data.points, run.train.batch_size, run.train.rollout)
         if kind not in known:
             data, valid = run.data.load("train"), run.data.load("valid")
-            options = replace(run.train, epochs=max(1, len(run.train.rollout.forcing)), evaluate_every=10**6)
+            rollout = run.train.rollout
+            stages = max(len(rollout.forcing), len(rollout.frames), len(rollout.pushforward))
+            options = replace(run.train, epochs=stages, evaluate_every=stages)
             cost = estimate(run.build_model(), data, valid, options, window=run.window, alignment=run.alignment)
             known[kind] = cost.seconds_per_step or float("nan")
         yield trial, known[kind] * steps_of(trial)

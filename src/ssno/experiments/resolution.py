@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.headline import MODELS, RATES
@@ -43,13 +43,17 @@ class Resolution(Experiment):
                 seed=seed,
                 spending=self.spending,
                 case=f"{problem.title}, {points}",
-                **({} if self.scale == "paper" else {"learning_rate": RATES[name]}),
+                **self.rate(name),
             )
             for seed in self.seed_range()
             for problem, grids in self.grids().items()
             for points in grids
             for name in self.models()
         ]
+
+    def rate(self, name: str) -> dict[str, Any]:
+        """A model's own peak learning rate, where the recipe is ours."""
+        return {} if self.scale == "paper" else {"learning_rate": RATES[name]}
 
     def judge(self, results: Results) -> Finding:
         printed = {
