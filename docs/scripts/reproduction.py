@@ -14,7 +14,11 @@ from typing import Any
 import tyro
 
 ROOT = Path(__file__).parents[2]
-RESULTS, IMAGES, PAGES = ROOT / "results" / "reproduce", ROOT / "docs" / "images", ("REPRODUCTION.md", "docs/training.md")
+RESULTS, IMAGES, PAGES = (
+    ROOT / "results" / "reproduce",
+    ROOT / "docs" / "images",
+    ("REPRODUCTION.md", "docs/training.md"),
+)
 BLOCK = re.compile(r"(<!-- (verdicts|table) ([\w-]+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -56,7 +60,11 @@ def filled(page: str) -> str:
 def markdown(headings: Any, rows: Any) -> str:
     """A table in Markdown; columns without any content are left out."""
     kept = [place for place in range(len(headings)) if any(row[place] for row in rows)]
-    lines = [[headings[place] for place in kept], ["---"] * len(kept), *([row[place] for place in kept] for row in rows)]
+    lines = [
+        [headings[place] for place in kept],
+        ["---"] * len(kept),
+        *([row[place] for place in kept] for row in rows),
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -52,6 +52,23 @@ def test_a_run_leaves_what_the_contracts_say(here, capsys) -> None:
     assert config["run"]["window"]["size"] == 4
 
 
+def model_of(here, name: str) -> dict:
+    return json.loads((here / "runs" / name / "config.json").read_text())["run"]["model"]
+
+
+def test_the_fast_recipe_suits_the_model_to_periodic_data_unless_told_otherwise(here) -> None:
+    ssno("--train.epochs", "1", "--name", "ours")
+    assert model_of(here, "ours")["boundary"] == "wrapped"
+    assert model_of(here, "ours")["modes"]["initialisation"] == "grid"
+    ssno("--train.epochs", "1", "--name", "told", "--model.boundary", "zero", "--model.modes.initialisation", "lin")
+    assert model_of(here, "told")["boundary"] == "zero"
+    assert model_of(here, "told")["modes"]["initialisation"] == "lin"
+    assert model_of(here, "told")["coordinates"] is False
+    ssno("--train.epochs", "1", "--name", "paper", "--recipe", "paper")
+    assert model_of(here, "paper")["boundary"] == "zero"
+    assert model_of(here, "paper")["coordinates"] is True
+
+
 def test_a_config_file_repeats_a_run(here) -> None:
     ssno("--train.epochs", "1", "--name", "first")
     main(["train", "--config", "runs/first", "--name", "second"])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from ssno.ssm.initialise import inv, legs, lin, log_steps
+from ssno.ssm.initialise import grid, inv, legs, lin, log_steps
 
 
 def test_lin_is_a_fourier_series() -> None:
@@ -25,6 +25,13 @@ def test_legs_are_the_eigenvalues_of_the_normal_part_of_hippo() -> None:
     eigenvalues = np.linalg.eigvals(hippo + np.outer(low_rank, low_rank))
     np.testing.assert_allclose(eigenvalues.real, -0.5, atol=1e-9)
     np.testing.assert_allclose(np.sort(eigenvalues.imag)[states // 2 :], legs(states).numpy(), rtol=1e-9)
+
+
+def test_grid_frequencies_are_waves_that_a_grid_carries() -> None:
+    frequency = grid(16)
+    assert frequency[0] == 0
+    assert frequency.max() < torch.pi
+    torch.testing.assert_close(frequency.diff(), torch.full((7,), torch.pi / 8, dtype=torch.float64))
 
 
 def test_steps_are_log_uniform_within_their_range() -> None:

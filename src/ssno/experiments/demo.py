@@ -22,6 +22,7 @@ from ssno.data.provenance import provenance
 from ssno.data.recipes import build_plan
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.comparison import Row, as_table, compare, trivial_forecasters
+from ssno.experiments.headline import RATES
 from ssno.files.whole import write_whole
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
@@ -50,18 +51,14 @@ class Demo:
     points: int = 64
     finer_points: int = 128
     epochs: int = 24
-    learning_rate: float = 5e-3
     hidden_channels: int = 32
     d_state: int = 32
 
     def models(self) -> dict[str, OperatorConfig]:
-        """The learned contestants. SS-NO scans periodically, as the equation lives on a circle."""
-        return {
-            "SS-NO": SSNOConfig(
-                hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128, boundary="wrapped"
-            ),
-            "FFNO": FFNOConfig(hidden_channels=self.hidden_channels, n_modes=self.points // 2),
-        }
+        """The learned contestants, both suited to an equation that lives on a circle."""
+        small = SSNOConfig(hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128)
+        fourier = FFNOConfig(hidden_channels=self.hidden_channels, n_modes=self.points // 2)
+        return {"SS-NO": small.suited(periodic=True), "FFNO": fourier.suited(periodic=True)}
 
 
 def run_demo(
@@ -81,9 +78,7 @@ def run_demo(
         torch.manual_seed(0)
         model = config.build()
         say(f"{number}  train {name}, {count_parameters(model):,} parameters")
-        options = recipe(
-            "fast", epochs=demo.epochs, learning_rate=demo.learning_rate, evaluate_every=max(1, demo.epochs // 6)
-        )
+        options = recipe("fast", epochs=demo.epochs, learning_rate=RATES[name], evaluate_every=max(1, demo.epochs // 6))
         run = folder / name.lower()
         forecasters[name] = train(
             model, train_data, valid=valid, options=options, folder=run, overwrite=True, reporter=reporter()
