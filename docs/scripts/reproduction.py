@@ -1,8 +1,8 @@
 """Fill the tables of REPRODUCTION.md from results/reproduce:  python docs/scripts/reproduction.py [--collect DIR]
 
 A block between `<!-- verdicts NAME -->` or `<!-- table NAME NUMBER -->` and `<!-- end -->` is replaced by what
-results/reproduce/NAME/finding.json says, so that no number in that file is typed by hand. `--collect runs/reproduce/cpu`
-first copies findings from there, and their pictures to docs/images.
+results/reproduce/NAME/finding.json says, so that no number in that file is typed by hand. With
+`--collect runs/reproduce/cpu`, findings are first copied from there, and their pictures to docs/images.
 """
 
 import json

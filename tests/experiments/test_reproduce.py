@@ -102,6 +102,28 @@ def test_a_killed_run_continues_from_its_checkpoint_to_the_same_weights() -> Non
     assert is_done(trial, Path("killed"))
 
 
+def side_by_side(trials: list[Trial], folder: Path) -> None:
+    run_trials(trials, folder, workers=2, advance=lambda done, total: None)
+
+
+def test_sigterm_lets_every_run_save_itself() -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
+    trials = [replace(t, run=replace(t.run, train=replace(t.run.train, save_seconds=1e6))) for t in trials]
+    process = multiprocessing.get_context("spawn").Process(target=side_by_side, args=(trials, Path("terminated")))
+    process.start()
+    places = [Path("terminated") / trial.name for trial in trials]
+    until = time.monotonic() + 60
+    while min(map(steps_done, places)) < 5 and time.monotonic() < until:
+        time.sleep(0.02)
+    process.terminate()
+    process.join(60)
+    assert process.exitcode not in (None, 0)
+    stopped = [place for t, place in zip(trials, places, strict=True) if not is_done(t, Path("terminated"))]
+    assert stopped
+    assert all((place / "last").is_dir() for place in stopped)
+
+
 def test_a_run_that_diverges_is_a_result() -> None:
     main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
     trial = find_experiment("unidirectional", scale="tiny").trials()[0]

@@ -7,10 +7,12 @@ same call goes on from there. A run that diverges is a result, not an accident: 
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import torch
 
@@ -39,6 +41,10 @@ KEPT = (
     "spectral_error/high",
 )
 POLL_SECONDS = 2.0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which the workers have to be told."""
 
 
 def make_data(
@@ -78,6 +84,7 @@ def _side_by_side(
     with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         waiting: dict[Future[None], Trial] = {pool.submit(perform, trial, folder): trial for trial in todo}
         total = sum(steps.values())
+        previous = signal.signal(signal.SIGTERM, _terminate)
         try:
             while waiting:
                 finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -88,9 +95,18 @@ def _side_by_side(
                     steps[trial] - min(steps[trial], steps_done(folder / trial.name)) for trial in waiting.values()
                 )
                 advance(total - under_way, total)
-        except BaseException:
+        except BaseException as stopped:
+            if isinstance(stopped, Terminated):  # Ctrl-C reaches the workers by itself
+                for worker in multiprocessing.active_children():
+                    worker.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
 
 
 def perform(trial: Trial, folder: Path) -> None:
