@@ -96,7 +96,7 @@ class TrainOptions:
 def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) -> TrainOptions:
     """The options of a recipe for data with `n_dims` space axes; `changes` override single ones."""
     if name == "fast":
-        options = TrainOptions(learning_rate=1e-2 if n_dims == 1 else 3e-3)
+        options = TrainOptions()
     elif name == "paper":
         options = TrainOptions(
             epochs=500,
