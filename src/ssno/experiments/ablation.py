@@ -1,8 +1,8 @@
 """The ablation: state size and what of the modes is learned, on Kuramoto-Sivashinsky at three viscosities.
 
 At scale `cpu` the lowest and the highest viscosity, 16 and 64 states, half the width, 64 points, one pass over
-1536 trajectories. The model starts and scans as the paper's does; only training is ours. After so short a training rollouts at low
-viscosity are far from the truth whatever the setting, so verdicts at `cpu` rest on errors of one step.
+1536 trajectories. The model starts and scans as the paper's does; only training is ours. After so short a training
+rollouts at low viscosity are far from the truth whatever the setting, so verdicts at `cpu` rest on errors of one step.
 """
 
 from collections.abc import Iterator
