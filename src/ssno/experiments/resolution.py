@@ -15,7 +15,7 @@ from ssno.plots.summary import seed_lines
 
 @dataclass(frozen=True, kw_only=True)
 class Resolution(Experiment):
-    """The resolution figure. At scale `cpu` SS-NO and FFNO only, of half the width, on 768 trajectories, once."""
+    """The resolution figure. At scale `cpu` SS-NO and FFNO only, of half the width, on 512 trajectories, once."""
 
     name: ClassVar[str] = "resolution"
     title: ClassVar[str] = "Error against resolution"
@@ -23,7 +23,7 @@ class Resolution(Experiment):
         "SS-NO lowest at every resolution, at its floor from 128 points on; SS-NO (KS 0.1): 0.0162, 0.0048, 0.0027 at "
         "32, 64, 128 points; 30 % below FFNO at 32, 42 % at 128."
     )
-    cpu: ClassVar[Spending] = replace(CPU, train=768, tested=128)
+    cpu: ClassVar[Spending] = replace(CPU, train=512, tested=128)
 
     def models(self) -> tuple[str, ...]:
         return tuple(MODELS) if self.scale == "paper" else ("SS-NO", "FFNO")
