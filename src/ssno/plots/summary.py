@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ssno.plots.style import ink, look, palette
 
@@ -25,6 +27,7 @@ def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: st
                     panel.text(place, 0.5, "diverged", rotation=90, transform=panel.get_xaxis_transform(), ha="center")
             panel.set_xticks(range(len(columns)), list(columns), rotation=35, ha="right")
             panel.set(title=group, yscale="log", xlim=(-0.6, len(columns) - 0.4))
+            plain_numbers(panel.yaxis)
             panel.grid(axis="x", visible=False)
         panels[0].set_ylabel(ylabel)
         if title:
@@ -45,6 +48,7 @@ def seed_rows(groups: Mapping[str, Mapping[str, Sequence[float]]], *, xlabel: st
                     panel.plot(known, [place] * len(known), "o", color=palette()[0], markersize=5)
                     panel.plot([np.mean(known)], [place], "|", color=palette()[1], markersize=14, markeredgewidth=2)
             panel.set(title=group, xscale="log", xlabel=xlabel)
+            plain_numbers(panel.xaxis)
         panels[0].set_yticks(range(len(names)), names)
         panels[0].invert_yaxis()
         return figure
@@ -70,6 +74,7 @@ def seed_lines(
                 for x in places:
                     axes.plot([x] * len(points[x]), points[x], "o", color=colour, markersize=4)
             axes.set(title=name, xlabel=xlabel, xscale=xscale, yscale="log")
+            plain_numbers(axes.yaxis)
             if ticks is not None:
                 axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
                 axes.minorticks_off()
@@ -117,6 +122,14 @@ def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]
                     label=label,
                 )
             axes.set(title=name, xlabel="epoch", yscale="log")
+            plain_numbers(axes.yaxis)
         row[0].set_ylabel(ylabel)
         row[-1].legend()
         return figure
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Label a logarithmic axis 0.1, 0.2, 0.5 instead of powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
