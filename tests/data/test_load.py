@@ -57,7 +57,8 @@ def test_a_split_that_was_not_generated_is_missed(tmp_path) -> None:
         load_dataset("heat", "valid", root=tmp_path)
 
 
-def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated) -> None:
+def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # no ./data here
     with pytest.raises(FileNotFoundError, match=r"Make it with: ssno data generate ks --viscosity 0.1 --preset small"):
         load_dataset("ks", viscosity=0.1, preset="small", root=tmp_path)
     with pytest.raises(
