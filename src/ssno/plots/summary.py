@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ssno.plots.style import ink, look, palette
 
@@ -122,6 +122,7 @@ def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]
                     label=label,
                 )
             axes.set(title=name, xlabel="epoch", yscale="log")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             plain_numbers(axes.yaxis)
         row[0].set_ylabel(ylabel)
         row[-1].legend()
