@@ -3,8 +3,9 @@
 import math
 
 import pytest
+from scipy.stats import ttest_rel
 
-from ssno.experiments.verdicts import OPEN, below, fact, undecided
+from ssno.experiments.verdicts import OPEN, below, fact, paired_test, undecided
 
 
 def test_a_clearly_smaller_error_makes_the_claim_hold() -> None:
@@ -19,6 +20,20 @@ def test_a_clearly_larger_error_makes_it_fail() -> None:
 
 def test_overlapping_seeds_decide_nothing() -> None:
     assert below("a below b", [0.1, 0.3, 0.2], [0.15, 0.35, 0.2]).answer == OPEN
+
+
+def test_pairs_decide_what_a_common_spread_hides() -> None:
+    with_it, without = [0.10, 0.20, 0.30], [0.107, 0.215, 0.322]
+    assert below("a below b", with_it, without).answer == OPEN
+    assert below("a below b", with_it, without, paired=True).answer == "holds"
+    assert below("a below b", without, with_it, paired=True).answer == "does not hold"
+    assert below("a below b", [0.1], [0.2], paired=True).answer == OPEN
+
+
+def test_the_test_of_pairs_is_students() -> None:
+    first, second = [1.0, 2.0, 4.0, 3.0], [1.5, 2.2, 4.9, 3.1]
+    assert paired_test(first, second) == pytest.approx(ttest_rel(first, second).pvalue)
+    assert paired_test([1.0, 2.0], [1.0, 2.0]) == 1.0
 
 
 def test_one_seed_decides_nothing() -> None:

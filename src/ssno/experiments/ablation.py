@@ -114,14 +114,19 @@ class Ablation(Experiment):
                     f"{case}, {states} states: learnable damping (All) below no damping (Frequency only)",
                     values["All"],
                     values["Frequency only"],
+                    paired=True,
                 )
                 yield below(
                     f"{case}, {states} states: learnable damping (Damping only) below Fixed",
                     values["Damping only"],
                     values["Fixed"],
+                    paired=True,
                 )
                 yield below(
-                    f"{case}, {states} states: Frequency only below Fixed", values["Frequency only"], values["Fixed"]
+                    f"{case}, {states} states: Frequency only below Fixed",
+                    values["Frequency only"],
+                    values["Fixed"],
+                    paired=True,
                 )
         yield from self.where_damping_helps_most(results)
 

@@ -132,7 +132,8 @@ def perform(trial: Trial, folder: Path) -> None:
         values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
     except TrainingDiverged:
         values = dict.fromkeys((*KEPT, "rel_l2_unit_interval"), float("inf"))
-    lines = read_record(place / "metrics.jsonl")
+    log = place / "metrics.jsonl"
+    lines = read_record(log) if log.is_file() else []  # a run may diverge before its first line
     curve = curve_of(lines)
     values["rel_l2_best_valid"] = min((error for _, error in curve), default=float("inf"))
     seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)

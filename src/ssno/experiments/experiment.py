@@ -12,6 +12,7 @@ from ssno.experiments.results import Results
 from ssno.experiments.trial import PAPER, TINY, Scale, Spending, Trial
 from ssno.experiments.verdicts import OPEN, Verdict, undecided
 from ssno.models.config import OperatorConfig
+from ssno.training.unrolling import Rollout
 
 Config = TypeVar("Config", bound=OperatorConfig)
 
@@ -86,6 +87,11 @@ class Experiment(abc.ABC):
     def suited(self, config: Config) -> Config:
         """A model with the settings of our recipe, except at scale `paper`; all 1D problems are periodic."""
         return config if self.scale == "paper" else config.suited(periodic=True)
+
+    def unrolling(self, forcing: float) -> Rollout:
+        """Teacher forcing (1) or unrolling (0); at scale `cpu` ever further, or the first steps would diverge."""
+        further = forcing == 0 and self.scale == "cpu"
+        return Rollout(forcing=(forcing,), frames=(2, 5, 10, 0) if further else (0,))
 
     def points(self, usual: int) -> int:
         """Grid points of a run: few at scale `tiny`."""

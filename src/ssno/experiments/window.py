@@ -13,7 +13,6 @@ from ssno.experiments.trial import CPU, KS, Spending, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import learning_curves, seed_lines
-from ssno.training.unrolling import Rollout
 
 MODES = {"unrolled": 0.0, "teacher forcing": 1.0}
 """How a run is trained: the share of true frames it sees."""
@@ -28,7 +27,7 @@ class MemoryWindow(Experiment):
     published: ClassVar[str] = (
         "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
     )
-    cpu: ClassVar[Spending] = replace(CPU, train=512, epochs=4)
+    cpu: ClassVar[Spending] = replace(CPU, train=256, epochs=4)
 
     def windows(self) -> tuple[int, ...]:
         return {"tiny": (0, 4), "cpu": (0, 1, 2, 4, 8, 20), "paper": (0, 1, 2, 4, 8, 12, 16, 20)}[self.scale]
@@ -45,7 +44,7 @@ class MemoryWindow(Experiment):
                 spending=self.spending,
                 case=mode,
                 protocol="memno",
-                rollout=Rollout(forcing=(forcing,)),
+                rollout=self.unrolling(forcing),
             )
             for seed in self.seed_range()
             for mode, forcing in MODES.items()

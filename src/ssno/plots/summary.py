@@ -114,6 +114,8 @@ def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]
         row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (name, lines) in zip(row, panels.items(), strict=True):
             for place, (label, curve) in enumerate(lines.items()):
+                if not curve:  # it diverged before it was ever scored
+                    continue
                 axes.plot(
                     *zip(*curve, strict=True),
                     marker="o",
