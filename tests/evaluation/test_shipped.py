@@ -1,0 +1,31 @@
+"""The checkpoints that ship with the package do what they say, on data made anew."""
+
+from pathlib import Path
+
+import pytest
+
+from ssno import SSNO
+from ssno.data.generate import generate
+from ssno.data.load import load_dataset
+from ssno.data.recipes import build_plan
+from ssno.evaluation.evaluate import evaluate
+from ssno.evaluation.run_folder import open_run
+from ssno.evaluation.stated import stated_of
+from ssno.models.count import count_parameters
+
+
+@pytest.mark.parametrize("name", ["ks-0.1-64", "burgers-64"])
+def test_the_promised_checkpoints_load_by_name(name: str) -> None:
+    model = SSNO.from_pretrained(name)
+    assert count_parameters(model) == 203_649  # the published 203,713 without the 64 weights of a coordinate
+
+
+def test_the_stated_error_is_measured_again(tmp_path: Path) -> None:
+    plan = build_plan("ks", "paper", counts={"train": 1, "valid": 1, "test": 256}, viscosity=0.1)
+    generate(plan, tmp_path / "ks", workers=1)
+    data = load_dataset(tmp_path / "ks", "test", points=64)
+    measured = evaluate("ks-0.1-64", data=data, write=False).scores.means
+    stated = stated_of(open_run("ks-0.1-64").config)
+    assert stated is not None
+    assert measured["rel_l2"] == pytest.approx(stated.rel_l2, rel=1e-3)
+    assert measured["rel_l2_onestep"] == pytest.approx(stated.rel_l2_onestep, rel=1e-3)
