@@ -102,7 +102,7 @@ def outlines(
             if start is not None:
                 axes.axvline(start, color=ink(), linewidth=0.9, linestyle=":", label=f"start, {start:g}")
             axes.set(title=name, xlabel=xlabel, yticks=[])
-            axes.legend(fontsize=8)
+            axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
         row[0].set_ylabel("density")
         return figure
 
