@@ -71,7 +71,7 @@ def test_results_of_a_bundled_checkpoint_are_not_written_to_the_package(root, tm
     assert results_folder(tmp_path / "run") == tmp_path / "run"
 
 
-@pytest.mark.parametrize("name", list(bundled_folders()) or [pytest.param("", marks=pytest.mark.skip("none bundled"))])
+@pytest.mark.parametrize("name", list(bundled_folders()))
 def test_every_bundled_checkpoint_is_small_whole_and_states_its_error(name, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = bundled_folders()[name]
