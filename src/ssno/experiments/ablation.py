@@ -66,11 +66,10 @@ class Ablation(Experiment):
 
     def cell(self, states: int, setting: str, viscosity: float, seed: int) -> Trial:
         """One run."""
-        narrow = {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
         return trial(
             row(states, setting),
             KS[viscosity],
-            self.model(SSNOConfig, d_state=states, modes=SETTINGS[setting], **narrow),
+            self.model(SSNOConfig, d_state=states, modes=SETTINGS[setting], **self.narrow()),
             points=self.points(64 if self.scale == "cpu" else 128),
             seed=seed,
             spending=self.spending,

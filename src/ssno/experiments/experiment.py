@@ -84,6 +84,10 @@ class Experiment(abc.ABC):
         """A model in its published size, or the smallest at scale `tiny`."""
         return kind.tiny(**fields) if self.scale == "tiny" else kind(**fields)  # type: ignore[return-value]
 
+    def narrow(self) -> dict[str, Any]:
+        """Half of SS-NO's width at scale `cpu`, for experiments of many runs."""
+        return {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
+
     def suited(self, config: Config) -> Config:
         """A model with the settings of our recipe, except at scale `paper`; all 1D problems are periodic."""
         return config if self.scale == "paper" else config.suited(periodic=True)

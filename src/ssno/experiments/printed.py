@@ -29,7 +29,6 @@ MEAN_DAMPING = {  # text of the damping analysis: (nu, states, setting)
     (0.125, 64, "All"): 0.514,
     (0.075, 16, "All"): 0.652,
 }
-FFNO_ABOVE = {0.075: 0.22, 0.1: 0.42, 0.125: 0.58}  # SS-NO "outperforms FFNO by" at 128 points
 FORCED_PROBLEMS = ("KS 0.075", "KS 0.1", "KS 0.125", "Burgers")
 VISCOSITIES = (0.075, 0.1, 0.125)
 LATENCIES = {  # Table "computational cost summary", ms on an A6000: 32, 64, 128, 256, 512 points

@@ -39,12 +39,11 @@ class TeacherForcing(Experiment):
         return {"tiny": (32,), "cpu": (128, 32), "paper": (128, 64, 32)}[self.scale]
 
     def trials(self) -> list[Trial]:
-        narrow = {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
         return [
             trial(
                 row(mode, points),
                 problem,
-                self.suited(self.model(SSNOConfig, **narrow)),
+                self.suited(self.model(SSNOConfig, **self.narrow())),
                 points=points,
                 seed=seed,
                 spending=self.spending,

@@ -33,12 +33,11 @@ class MemoryWindow(Experiment):
         return {"tiny": (0, 4), "cpu": (0, 1, 2, 4, 8, 20), "paper": (0, 1, 2, 4, 8, 12, 16, 20)}[self.scale]
 
     def trials(self) -> list[Trial]:
-        narrow = {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
         return [
             trial(
                 f"K = {window}",
                 KS[0.075],
-                self.suited(self.model(SSNOConfig, memory_window=window, **narrow)),
+                self.suited(self.model(SSNOConfig, memory_window=window, **self.narrow())),
                 points=self.points(64 if self.scale == "cpu" else 128),
                 seed=seed,
                 spending=self.spending,
