@@ -21,16 +21,16 @@ import torch
 import tyro
 from matplotlib.figure import Figure
 
-from ssno.data.provenance import provenance
+from ssno.base.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
+from ssno.runs.options import TrainOptions
+from ssno.runs.unrolling import Rollout
 from ssno.training.memory import forecast_memory, one_step
-from ssno.training.options import TrainOptions
 from ssno.training.reporter import Silent, memory_in_use
 from ssno.training.train import forecaster_for, train
-from ssno.training.unrolling import Rollout
 
 ROOT = Path(__file__).parents[1]
 MODES = {

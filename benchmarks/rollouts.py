@@ -8,7 +8,7 @@ import torch
 from benchmarks.engines import forecaster
 from benchmarks.entry import Entry, Goal, Task
 from benchmarks.training import ssno, trajectories
-from ssno.evaluation.cost import contestants
+from ssno.costs.cost import contestants
 from ssno.models.reference import Reference
 
 FRAMES = 22

@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 import tyro
 
-from ssno.data.provenance import provenance
-from ssno.evaluation.timing import time_interleaved
+from ssno.base.provenance import provenance
+from ssno.costs.timing import time_interleaved
 from ssno.ssm.convolution import Method, choose_method, convolve
 
 CHANNELS = 64

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.rows import Stored
-from ssno.files.whole import write_whole
+from ssno.base.whole import write_whole
 
 BEGIN, END = "<!-- tables by `python -m benchmarks --page` -->", "<!-- end of tables -->"
 

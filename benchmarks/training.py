@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from benchmarks.engines import TRAINING
 from benchmarks.entry import Entry, Goal, Task
 from benchmarks.useful import training_gflop
-from ssno.models.ffno import FFNOConfig
+from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.reference import Reference
 from ssno.models.ssno import SSNO, SSNOConfig
 

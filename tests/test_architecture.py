@@ -7,22 +7,23 @@ SOURCE = Path(__file__).parents[1] / "src" / "ssno"
 
 # What each package may import of ours. Two towers, ssm -> layers -> models and pde -> data, meet in `forecasting`.
 ALLOWED: dict[str, set[str]] = {
-    "transforms": set(),
-    "files": set(),
+    "base": set(),
     "metrics": set(),
     "native": set(),
-    "ssm": {"native", "transforms"},
-    "layers": {"ssm", "native", "transforms"},
-    "models": {"layers", "ssm", "native", "transforms", "files"},
-    "pde": {"transforms", "native"},
-    "data": {"pde", "transforms", "files"},
-    "theory": {"models", "layers", "ssm", "native", "transforms"},
+    "ssm": {"native"},
+    "layers": {"ssm", "native"},
+    "models": {"layers", "ssm", "native", "base"},
+    "pde": {"native"},
+    "data": {"pde", "base"},
+    "theory": {"models", "layers", "ssm", "native"},
 }
-BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "transforms", "files"}
+BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "base"}
 ALLOWED["forecasting"] = BELOW_TRAINING
-ALLOWED["training"] = BELOW_TRAINING | {"forecasting"}
-ALLOWED["evaluation"] = BELOW_TRAINING | {"forecasting"}
-ALLOWED["plots"] = BELOW_TRAINING | {"forecasting", "evaluation"}
+ALLOWED["runs"] = BELOW_TRAINING | {"forecasting"}
+ALLOWED["training"] = ALLOWED["runs"] | {"runs"}
+ALLOWED["costs"] = ALLOWED["runs"] | {"runs"}
+ALLOWED["evaluation"] = ALLOWED["costs"] | {"costs"}
+ALLOWED["plots"] = ALLOWED["evaluation"] | {"evaluation"}
 ALLOWED["report"] = ALLOWED["plots"] | {"plots"}
 ALLOWED["experiments"] = ALLOWED["report"] | {"report", "training", "theory"}
 ALLOWED["cli"] = ALLOWED["experiments"] | {"experiments"}

@@ -8,10 +8,10 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
-from ssno.pde.problem import Problem
-from ssno.pde.rayleigh_taylor import RayleighTaylor
-from ssno.pde.richtmyer_meshkov import RichtmyerMeshkov
-from ssno.pde.torus import TorusLi, TorusVis, TorusVisForce
+from ssno.pde.problems.problem import Problem
+from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
+from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
+from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
 
 IMAGES = Path(__file__).parents[1] / "images"
 SIZE = 256

@@ -9,15 +9,15 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import AsinhNorm, TwoSlopeNorm
 
-from ssno.pde.burgers import Burgers
-from ssno.pde.equations import SpectralEquation, burgers, kuramoto_sivashinsky
-from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
+from ssno.pde.equations.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.integrators import etdrk4, ifrk4
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.marching import march
-from ssno.pde.problem import Axis
-from ssno.pde.rollout import one_thread, rollout
+from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.problem import Axis
+from ssno.pde.schemes.finite_volume import BurgersLaw, FiniteVolume
+from ssno.pde.schemes.integrators import etdrk4, ifrk4
+from ssno.pde.schemes.marching import march
+from ssno.pde.schemes.rollout import one_thread, rollout
 
 IMAGES = Path(__file__).parents[1] / "images"
 INK, GREY = "#22272e", "#8a929c"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ssno.evaluation.evaluate import evaluate
     from ssno.forecasting.forecaster import Forecaster
     from ssno.forecasting.rollout import rollout
-    from ssno.forecasting.saved import load_forecaster
     from ssno.models.ssno import SSNO, SSNOConfig
+    from ssno.runs.saved import load_forecaster
     from ssno.training.train import train
 
 __version__ = version("ssno")
@@ -41,7 +41,7 @@ HOME = {
     "Trajectories": "ssno.data.trajectories",
     "evaluate": "ssno.evaluation.evaluate",
     "load_dataset": "ssno.data.load",
-    "load_forecaster": "ssno.forecasting.saved",
+    "load_forecaster": "ssno.runs.saved",
     "rollout": "ssno.forecasting.rollout",
     "train": "ssno.training.train",
 }

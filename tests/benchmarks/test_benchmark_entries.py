@@ -9,7 +9,7 @@ from benchmarks.useful import forward_gflop, training_gflop
 
 from benchmarks import generation, growth, ks_case, rollouts, training
 from ssno.models.ssno import SSNOConfig
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 
 
 @pytest.mark.parametrize(

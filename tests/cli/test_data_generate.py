@@ -11,10 +11,10 @@ import tyro
 
 from ssno.cli import data_generate
 from ssno.cli.data_generate import generate, parse_part
-from ssno.data.manifest import read_manifest
-from ssno.data.produce import GenerationFailed
-from ssno.data.recipes import DATASETS
-from ssno.data.verify import verify
+from ssno.data.make.produce import GenerationFailed
+from ssno.data.make.recipes import DATASETS
+from ssno.data.store.manifest import read_manifest
+from ssno.data.store.verify import verify
 
 OPTIONS = {"points": 16, "frames": 3, "waves": 2, "lmax": 3, "train": 5, "valid": 2, "test": 0, "workers": 1}
 SMALL = [text for name, value in OPTIONS.items() for text in (f"--{name}", str(value))]

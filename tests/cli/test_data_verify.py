@@ -7,9 +7,9 @@ import pytest
 import tyro
 
 from ssno.cli.data_verify import verify
-from ssno.data.generate import generate
-from ssno.data.plan import Plan
-from ssno.pde.advection_diffusion import Heat
+from ssno.data.make.generate import generate
+from ssno.data.make.plan import Plan
+from ssno.pde.problems.advection_diffusion import Heat
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import torch
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import make_examples
-from ssno.evaluation.run_folder import open_run
 from ssno.models.registry import MODELS
+from ssno.runs.folder import open_run
 from ssno.training.reporter import Silent
 from ssno.training.train import train
 

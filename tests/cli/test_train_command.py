@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.training.checkpoint import load_checkpoint
+from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.log import read_record
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
-from ssno.training.record import read_record
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
 

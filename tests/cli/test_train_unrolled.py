@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssno.cli.main import main
-from ssno.training.record import read_record
+from ssno.runs.log import read_record
 
 WORDS = ["noise.npy", "--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "4"]
 

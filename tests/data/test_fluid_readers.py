@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ssno.data import whole_arrays
 from ssno.data.defaults import defaults_of
 from ssno.data.errors import DataError
+from ssno.data.files import whole_arrays
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import examine, open_file, reader_for
 from ssno.data.load import load_dataset
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import examine, open_file, reader_for
 from ssno.data.windows import Window, slot_context
 
 LI = "NavierStokes_V1e-5_N1200_T20.mat"

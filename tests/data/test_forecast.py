@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ssno.data import forecast as module
-from ssno.data.forecast import forecast
-from ssno.data.plan import Plan, trajectory_bytes
-from ssno.data.produce import encode
-from ssno.pde.problem import Axis, Parameters, Problem, Progress, Solution
+from ssno.data.make import forecast as module
+from ssno.data.make.forecast import forecast
+from ssno.data.make.plan import Plan, trajectory_bytes
+from ssno.data.make.produce import encode
+from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution
 
 ORIGIN = {"ssno": "test", "commit": "test"}
 

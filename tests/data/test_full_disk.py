@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.generate import generate
-from ssno.data.plan import Plan
-from ssno.data.verify import verify
-from ssno.files.whole import write_whole
-from ssno.pde.advection_diffusion import Heat
+from ssno.base.whole import write_whole
+from ssno.data.make.generate import generate
+from ssno.data.make.plan import Plan
+from ssno.data.store.verify import verify
+from ssno.pde.problems.advection_diffusion import Heat
 
 
 @contextmanager

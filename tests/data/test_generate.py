@@ -12,15 +12,15 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.forecast import Forecast
-from ssno.data.generate import check_room, generate
-from ssno.data.manifest import entries_of, read_manifest
-from ssno.data.plan import Plan
-from ssno.data.produce import GenerationFailed
+from ssno.data.make.forecast import Forecast
+from ssno.data.make.generate import check_room, generate
+from ssno.data.make.plan import Plan
+from ssno.data.make.produce import GenerationFailed
 from ssno.data.seeds import trajectory_rng
-from ssno.data.verify import verify
-from ssno.pde.advection_diffusion import Heat
-from ssno.pde.problem import Axis, Parameters, Problem, Progress, Solution, SolverDiverged
+from ssno.data.store.manifest import entries_of, read_manifest
+from ssno.data.store.verify import verify
+from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, SolverDiverged
 
 SMALL = Heat(points=16, frames=3, waves=2, lmax=3)
 ORIGIN = {"ssno": "test", "commit": "test"}

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.generate import generate
-from ssno.data.manifest import MANIFEST
-from ssno.data.plan import Plan
-from ssno.data.produce import GenerationFailed
-from ssno.data.verify import verify
-from ssno.data.workers import run
-from ssno.pde.advection_diffusion import Heat
+from ssno.data.make.generate import generate
+from ssno.data.make.plan import Plan
+from ssno.data.make.produce import GenerationFailed
+from ssno.data.make.workers import run
+from ssno.data.store.manifest import MANIFEST
+from ssno.data.store.verify import verify
+from ssno.pde.problems.advection_diffusion import Heat
 
 ORIGIN = {"ssno": "test", "commit": "test"}
 PLAN = Plan(Heat(points=64, frames=31), {"train": 60, "valid": 4}, per_shard=2)
 SCRIPT = """
 import sys
 from pathlib import Path
-from ssno.data.generate import generate
-from ssno.data.plan import Plan
-from ssno.pde.advection_diffusion import Heat
+from ssno.data.make.generate import generate
+from ssno.data.make.plan import Plan
+from ssno.pde.problems.advection_diffusion import Heat
 
 if __name__ == "__main__":
     plan = Plan(Heat(points=64, frames=31), {"train": 60, "valid": 4}, per_shard=2)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
+from ssno.data.files.inspection import inspect_data
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.suggest import suggest_axes
 from ssno.data.fingerprints import duplicates, frame_hashes, frozen, leak
-from ssno.data.inspection import inspect_data
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.suggest import suggest_axes
 from ssno.data.trajectories import Trajectories
 
 

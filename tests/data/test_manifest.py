@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.manifest import (
+from ssno.data.make.plan import Shard
+from ssno.data.store.manifest import (
     MANIFEST,
     Entry,
     entries_of,
@@ -18,7 +19,6 @@ from ssno.data.manifest import (
     write_manifest,
     write_note,
 )
-from ssno.data.plan import Shard
 
 SHARD = Shard("train", 0, 0, 4)
 ORIGIN = {"ssno": "1.0", "commit": "abc"}

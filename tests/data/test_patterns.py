@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from ssno.data.arrays import MemoryArray
-from ssno.data.blocks import Block, Part
 from ssno.data.errors import DataError
-from ssno.data.patterns import Pattern, parse_pattern
+from ssno.data.files.arrays import MemoryArray
+from ssno.data.files.blocks import Block, Part
+from ssno.data.files.patterns import Pattern, parse_pattern
 
 
 def test_short_and_long_words_mean_the_same() -> None:

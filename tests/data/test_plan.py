@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from ssno.data.plan import Plan, default_per_shard, problem_options, trajectory_bytes
-from ssno.pde.advection_diffusion import AdvectionDiffusion, Heat
-from ssno.pde.problem import Problem
+from ssno.data.make.plan import Plan, default_per_shard, problem_options, trajectory_bytes
+from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat
+from ssno.pde.problems.problem import Problem
 
 
 def test_shards_cover_every_trajectory_once() -> None:

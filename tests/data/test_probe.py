@@ -10,11 +10,11 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data import probe, whole_arrays
 from ssno.data.errors import DataError
-from ssno.data.examine.child import examine
-from ssno.data.examine.hdf5 import MAX_CHUNK
-from ssno.data.probe import Child, contents_of
+from ssno.data.files import probe, whole_arrays
+from ssno.data.files.examine.child import examine
+from ssno.data.files.examine.hdf5 import MAX_CHUNK
+from ssno.data.files.probe import Child, contents_of
 
 
 @pytest.fixture
@@ -334,7 +334,7 @@ def test_the_child_is_replaced_after_a_crash(tmp_path, monkeypatch) -> None:
 def test_the_child_has_no_torch_and_limited_memory(tmp_path, monkeypatch) -> None:
     question = probe.BOOT.replace(
         "main()",
-        "import json, resource, ssno.data.examine.child as c\nsys.stdin.readline(); c.limit_memory()\n"
+        "import json, resource, ssno.data.files.examine.child as c\nsys.stdin.readline(); c.limit_memory()\n"
         "limit = resource.getrlimit(resource.RLIMIT_AS)[0]\n"
         "print(json.dumps({'torch': 'torch' in sys.modules, 'limit': limit}), flush=True)",
     )

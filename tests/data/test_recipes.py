@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.plan import count_trajectories
-from ssno.data.recipes import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
-from ssno.pde.burgers import Burgers
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.data.make.plan import count_trajectories
+from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
+from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssno.data.arrays import H5Array, Stamp, close_files
-from ssno.data.blocks import Block, Part
 from ssno.data.errors import DataError
+from ssno.data.files.arrays import H5Array, Stamp, close_files
+from ssno.data.files.blocks import Block, Part
+from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import box
-from ssno.data.patterns import parse_pattern
 from ssno.data.trajectories import Trajectories
 
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from ssno.data.generate import generate
+from ssno.data.make.generate import generate
+from ssno.data.make.recipes import build_plan
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
-from ssno.data.recipes import build_plan
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.saved import save_description, save_weights
+from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.config import OperatorConfig
-from ssno.models.ffno import FFNOConfig
-from ssno.training.options import TrainOptions
-from ssno.training.run import Run
+from ssno.runs.options import TrainOptions
+from ssno.runs.run import Run
+from ssno.runs.saved import save_description, save_weights
 
 SHORT = {"frames": 7, "end_time": 0.6, "points": 64, "solver_points": 64, "step": 0.1}
 

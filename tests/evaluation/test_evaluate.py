@@ -18,13 +18,13 @@ from ssno.evaluation.evaluate import (
     rows_of,
     store,
 )
-from ssno.evaluation.run_folder import open_run
 from ssno.evaluation.solver import SAME_GRID
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.saved import load_forecaster
 from ssno.forecasting.scores import EVERY, Runaway, Scores, score
 from ssno.models.ssno import SSNOConfig
-from ssno.training.checkpoint import Progress, run_tensors, save_checkpoint
+from ssno.runs.checkpoint import Progress, run_tensors, save_checkpoint
+from ssno.runs.folder import open_run
+from ssno.runs.saved import load_forecaster
 from ssno.training.optimiser import WeightAverage
 
 

@@ -8,7 +8,7 @@ import pytest
 from ssno.cli.main import main
 from ssno.evaluation.evaluate import read_evaluation
 from ssno.evaluation.seeds import summarise
-from ssno.models.trivial import PersistenceConfig
+from ssno.models.baselines.trivial import PersistenceConfig
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, mo
 def test_evaluate_reports_forecasts_that_ran_away(make_run, capsys, monkeypatch) -> None:
     monkeypatch.setattr("ssno.cli.evaluate.LISTED", 2)
     folder = make_run()
-    from ssno.forecasting.saved import load_forecaster, save_weights
+    from ssno.runs.saved import load_forecaster, save_weights
 
     weights = {name: 1e20 * value for name, value in load_forecaster(folder).model.state_dict().items()}
     save_weights(folder, weights)

@@ -11,9 +11,9 @@ from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.findings import inspect_run
 from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, reach, summarise, systems_of
-from ssno.evaluation.run_folder import open_run
 from ssno.layers.s4d import S4DBlock
 from ssno.models.registry import MODELS
+from ssno.runs.folder import open_run
 from ssno.training.reporter import Silent
 from ssno.training.train import train
 

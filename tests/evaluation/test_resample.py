@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssno.evaluation.resample import interpolation, resample
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 
 def wave(axis: Axis, *numbers: int) -> np.ndarray:

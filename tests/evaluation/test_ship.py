@@ -10,21 +10,21 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.data.generate import generate
+from ssno.data.make.generate import generate
+from ssno.data.make.recipes import build_plan
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
-from ssno.data.recipes import build_plan
 from ssno.data.windows import Window
 from ssno.evaluation import ship as shipping
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.ship import ship
-from ssno.evaluation.stated import stated_of
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.saved import load_forecaster, save_description, save_weights
 from ssno.models import bundled
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.training.options import TrainOptions
-from ssno.training.run import Run
+from ssno.runs.options import TrainOptions
+from ssno.runs.run import Run
+from ssno.runs.saved import load_forecaster, save_description, save_weights
+from ssno.runs.stated import stated_of
 
 
 @pytest.fixture(scope="session")
@@ -160,7 +160,7 @@ def test_commands_offer_the_nearest_name(words, shipped, capsys) -> None:
 
 def test_a_report_does_not_take_the_evaluation_of_another_checkpoint_of_that_name(shipped, place) -> None:
     from ssno.cli.report import stored
-    from ssno.evaluation.run_folder import open_run
+    from ssno.runs.folder import open_run
 
     evaluate("ks-0.1-32")
     run = open_run("ks-0.1-32")

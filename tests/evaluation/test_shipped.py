@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from ssno import SSNO
-from ssno.data.generate import generate
 from ssno.data.load import load_dataset
-from ssno.data.recipes import build_plan
+from ssno.data.make.generate import generate
+from ssno.data.make.recipes import build_plan
 from ssno.evaluation.evaluate import evaluate
-from ssno.evaluation.run_folder import open_run
-from ssno.evaluation.stated import stated_of
 from ssno.models.count import count_parameters
+from ssno.runs.folder import open_run
+from ssno.runs.stated import stated_of
 
 
 @pytest.mark.parametrize("name", ["ks-0.1-64", "burgers-64"])

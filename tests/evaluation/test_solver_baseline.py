@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
-from ssno.data.convert import convert_data
-from ssno.data.generate import generate
 from ssno.data.load import load_dataset
+from ssno.data.make.generate import generate
+from ssno.data.make.recipes import build_plan
 from ssno.data.options import DataOptions
-from ssno.data.recipes import build_plan
+from ssno.data.store.convert import convert_data
 from ssno.data.windows import Window
 from ssno.evaluation.solver import (
     SAME_GRID,
@@ -24,7 +24,7 @@ from ssno.evaluation.solver import (
     solve_on,
     solver_baselines,
 )
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 
 COUNTS = {"train": 0, "valid": 0, "test": 2}
 SMALL = {
@@ -125,7 +125,7 @@ def test_frames_are_found_at_their_times_in_cut_and_thinned_trajectories(dataset
 
 
 def test_the_spectral_burgers_solver_keeps_its_points() -> None:
-    from ssno.pde.burgers import Burgers
+    from ssno.pde.problems.burgers import Burgers
 
     fine = Burgers(solver="exact", points=64, cells=64, spectral_points=256, frames=3)
     coarse = on_grid(fine, 32, longer=2.0)

@@ -9,25 +9,25 @@ import pytest
 import torch
 
 from ssno.cli.main import main
+from ssno.costs.memory import peak_memory
 from ssno.data.errors import DataError
-from ssno.data.growing import FrameWriter
-from ssno.data.inspection import inspect_data
+from ssno.data.files.inspection import inspect_data
+from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
 from ssno.data.normalise import fit
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.storage import Layout
+from ssno.data.store.growing import FrameWriter
+from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.memory import peak_memory
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.predict import plan_prediction, predict
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.runaway import RunawayWatch
-from ssno.forecasting.saved import save_description, save_weights
 from ssno.forecasting.scores import Runaway
+from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
-from ssno.models.trivial import LinearConfig
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
+from ssno.runs.saved import save_description, save_weights
 
 
 def waves(count: int = 3, frames: int = 6, *, context: str = "none", points: int = 16) -> Trajectories:

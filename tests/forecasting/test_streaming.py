@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.costs.memory import peak_memory
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.memory import peak_memory
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
 from ssno.models.registry import MODELS

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ssno.data.defaults import defaults_of
+from ssno.data.make.recipes import build_problem
 from ssno.data.normalise import fit
-from ssno.data.recipes import build_problem
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting import scores

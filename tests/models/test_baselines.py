@@ -5,15 +5,15 @@ import dataclasses
 import pytest
 import torch
 
+from ssno.models.baselines.factformer import FactformerConfig
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FNOConfig, FNORConfig
+from ssno.models.baselines.gkt import GKTConfig
+from ssno.models.baselines.unet import UNetConfig
 from ssno.models.count import count_parameters
-from ssno.models.factformer import FactformerConfig
-from ssno.models.ffno import FFNOConfig
-from ssno.models.fno import FNOConfig, FNORConfig
-from ssno.models.gkt import GKTConfig
 from ssno.models.history import MemoryConfig
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNOConfig
-from ssno.models.unet import UNetConfig
 
 BASELINES = [FFNOConfig, FNOConfig, FNORConfig, UNetConfig, GKTConfig, FactformerConfig]
 REMEMBERING = [config for config in BASELINES if issubclass(config, MemoryConfig)]

@@ -7,11 +7,11 @@ import pytest
 
 from ssno.cli.models import describe_checkpoint
 from ssno.evaluation.ship import FILES, LARGEST, texts
-from ssno.evaluation.stated import stated_of
-from ssno.forecasting.saved import load_forecaster
 from ssno.models import bundled
 from ssno.models.bundled import bundled_folders, locate, results_folder
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.runs.saved import load_forecaster
+from ssno.runs.stated import stated_of
 
 
 @pytest.fixture

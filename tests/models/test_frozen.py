@@ -6,10 +6,10 @@ import sys
 import pytest
 import torch
 
-from ssno.models.ffno import FFNOConfig
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.unet import UNetConfig
 from ssno.models.frozen import freeze
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.unet import UNetConfig
 from ssno.native.engine import use
 
 

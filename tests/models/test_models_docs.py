@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ssno.cli.models import describe
-from ssno.evaluation.cost import Contest, Entry
-from ssno.evaluation.published import published_flops
+from ssno.costs.cost import Contest, Entry
+from ssno.costs.published import published_flops
 from ssno.models.registry import MODELS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from ssno.layers.modes import ModeOptions
-from ssno.models.ffno import FFNOConfig
-from ssno.models.gkt import GKTConfig
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.models.ssno_uni import SSNOUniConfig
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.models.trivial import Linear, LinearConfig, Persistence, PersistenceConfig
+from ssno.models.baselines.trivial import Linear, LinearConfig, Persistence, PersistenceConfig
 
 
 def line(slots: int) -> torch.Tensor:

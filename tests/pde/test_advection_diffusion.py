@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.pde.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
+from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
 
 PROBLEMS = [
     Heat(points=33, diffusivity=0.02),

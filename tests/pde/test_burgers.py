@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jaxtyping import Float
 
-from ssno.pde.burgers import Burgers
-from ssno.pde.problem import SolverDiverged
+from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.problem import SolverDiverged
 
 
 def drawn(problem: Burgers, count: int, seed: int = 3) -> list[dict[str, np.ndarray]]:

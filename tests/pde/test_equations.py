@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.equations import advection_diffusion, burgers, kuramoto_sivashinsky
+from ssno.pde.equations.spectral import advection_diffusion, burgers, kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.integrators import etdrk4
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problem import Axis
-from ssno.pde.rollout import rollout
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.problem import Axis
+from ssno.pde.schemes.integrators import etdrk4
+from ssno.pde.schemes.rollout import rollout
 
 LENGTH, POINTS, VISCOSITY, DT = 64.0, 512, 0.1, 0.005
 

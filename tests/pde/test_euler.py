@@ -6,12 +6,12 @@ import torch
 from scipy.optimize import curve_fit
 from torch import Tensor
 
-from ssno.pde.euler import Euler, cell_averages, heun
-from ssno.pde.gas import FLOOR, to_conserved, to_primitive
-from ssno.pde.hllc import hllc_flux
-from ssno.pde.marching import march
-from ssno.pde.problem import Axis
-from ssno.pde.riemann import GasState, riemann_solution
+from ssno.pde.equations.euler import Euler, cell_averages, heun
+from ssno.pde.equations.gas import FLOOR, to_conserved, to_primitive
+from ssno.pde.equations.riemann import GasState, riemann_solution
+from ssno.pde.problems.problem import Axis
+from ssno.pde.schemes.hllc import hllc_flux
+from ssno.pde.schemes.marching import march
 
 
 def box(points: tuple[int, int], lengths: tuple[float, float] = (1.0, 1.0), lower: float = 0.0) -> tuple[Axis, Axis]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.pde.problem import Solution
+from ssno.pde.problems.problem import Solution
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "fluids.md").read_text()

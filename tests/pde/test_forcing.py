@@ -6,7 +6,7 @@ import torch
 
 from ssno.pde.forcing import WaveForce
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 SQUARE = (Axis("x", 1.0, 16), Axis("y", 1.0, 16))
 GRID = SpectralGrid(SQUARE, dealias=True)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.equations import SpectralEquation, advection_diffusion, burgers, kuramoto_sivashinsky
+from ssno.pde.equations.spectral import SpectralEquation, advection_diffusion, burgers, kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.integrators import etdrk4, etdrk4_coefficients, ifrk4
-from ssno.pde.problem import Axis
-from ssno.pde.rollout import rollout
+from ssno.pde.problems.problem import Axis
+from ssno.pde.schemes.integrators import etdrk4, etdrk4_coefficients, ifrk4
+from ssno.pde.schemes.rollout import rollout
 
 INTEGRATORS = [etdrk4, ifrk4]
 

@@ -7,9 +7,9 @@ import pytest
 import scipy.fftpack
 import scipy.integrate
 
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problem import SolverDiverged
-from ssno.pde.steepening import engine
+from ssno.pde.equations.steepening import engine
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.problem import SolverDiverged
 
 
 def drawn(problem: KuramotoSivashinsky, count: int, seed: int = 11) -> list[dict[str, np.ndarray]]:

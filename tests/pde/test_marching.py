@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.marching import march
-from ssno.pde.problem import SolverDiverged
+from ssno.pde.problems.problem import SolverDiverged
+from ssno.pde.schemes.marching import march
 
 TIMES = np.array([0.0, 0.3, 0.5, 1.0])
 

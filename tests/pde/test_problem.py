@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from ssno.pde.advection_diffusion import Heat
-from ssno.pde.burgers import Burgers
-from ssno.pde.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problem import Axis, Problem, SolverDiverged
+from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.problem import Axis, Problem, SolverDiverged
 
 
 def test_cell_centres_lie_half_a_spacing_inside() -> None:

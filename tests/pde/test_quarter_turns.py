@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.euler import Euler
-from ssno.pde.finite_volume import wrap
-from ssno.pde.gas import to_conserved
-from ssno.pde.problem import Axis
+from ssno.pde.equations.euler import Euler
+from ssno.pde.equations.gas import to_conserved
+from ssno.pde.problems.problem import Axis
+from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.quarter_turns import turned_wrap, unfold
-from ssno.pde.rayleigh_taylor import RayleighTaylor
+from ssno.pde.schemes.finite_volume import wrap
 
 
 def quarter(channels: int, cells: int = 6) -> Tensor:

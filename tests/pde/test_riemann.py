@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.pde.riemann import GasState, riemann_solution, star_region
+from ssno.pde.equations.riemann import GasState, riemann_solution, star_region
 
 SOD = (GasState(1.0, 0.0, 1.0), GasState(0.125, 0.0, 0.1))
 

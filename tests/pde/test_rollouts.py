@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.equations import advection_diffusion
+from ssno.pde.equations.spectral import advection_diffusion
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.integrators import etdrk4
-from ssno.pde.problem import Axis, SolverDiverged
-from ssno.pde.rollout import FrameDone, in_blocks, one_thread, rollout, spectral_frames, steps_between
+from ssno.pde.problems.problem import Axis, SolverDiverged
+from ssno.pde.schemes.integrators import etdrk4
+from ssno.pde.schemes.rollout import FrameDone, in_blocks, one_thread, rollout, spectral_frames, steps_between
 
 
 def test_frames_come_every_so_many_steps() -> None:

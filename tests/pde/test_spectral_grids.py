@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 BOXES = [(17,), (18,), (12, 15), (15, 12), (10, 9, 8)]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ssno.pde.problem import SolverDiverged
-from ssno.pde.torus import Torus, TorusLi, TorusVis, TorusVisForce
+from ssno.pde.problems.problem import SolverDiverged
+from ssno.pde.problems.torus import Torus, TorusLi, TorusVis, TorusVisForce
 
 SMALL = {"points": 16, "solver_points": 32, "frames": 3, "frame_interval": 0.5, "step": 0.05}
 

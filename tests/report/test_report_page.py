@@ -15,7 +15,6 @@ from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import evaluate, read_evaluation
 from ssno.evaluation.examples import Examples
-from ssno.evaluation.run_folder import open_run
 from ssno.models.registry import MODELS
 from ssno.plots.bands import Band, error_bands
 from ssno.report.contents import gather, typical
@@ -24,6 +23,7 @@ from ssno.report.page import build_page, judge
 from ssno.report.pictures import encode, picture
 from ssno.report.player import NOT_FINITE, payload_of, player, quantised
 from ssno.report.sections import verdict
+from ssno.runs.folder import open_run
 from ssno.training.reporter import Silent
 from ssno.training.train import train
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.training.checkpoint import load_checkpoint
+from ssno.runs.checkpoint import load_checkpoint
 from ssno.training.compilation import compiled, compiler_problem
 from ssno.training.interruption import EXIT_INTERRUPTED
 from ssno.training.reporter import Silent
@@ -58,7 +58,7 @@ from ssno.data.windows import Window
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.reporter import Silent
 from ssno.training.train import train
-from ssno.training.unrolling import Rollout
+from ssno.runs.unrolling import Rollout
 
 class Own(nn.Module):
     def __init__(self):

@@ -6,9 +6,9 @@ import torch
 
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.saved import load_forecaster
 from ssno.models.registry import MODELS
-from ssno.training.checkpoint import load_checkpoint
+from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.saved import load_forecaster
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.reporter import Silent
 from ssno.training.train import train

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.base.provenance import provenance
 from ssno.data.options import DataOptions
-from ssno.data.provenance import provenance
 from ssno.models.ssno import SSNOConfig
-from ssno.training.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint
-from ssno.training.options import TrainOptions
+from ssno.runs.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint
+from ssno.runs.options import TrainOptions
+from ssno.runs.run import Run
+from ssno.runs.unrolling import Rollout
 from ssno.training.resume_check import check_resume
-from ssno.training.run import Run
-from ssno.training.unrolling import Rollout
 
 RESULTS = Path(__file__).parents[2] / "results"
 

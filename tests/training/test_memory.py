@@ -13,6 +13,8 @@ from benchmarks.memory import MODES, OTHERS, SWEEP, Case, child, compare, pictur
 from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.runs.options import TrainOptions
+from ssno.runs.unrolling import Rollout, Stage
 from ssno.training.memory import (
     HELD,
     HELD_RECOMPUTED,
@@ -27,10 +29,8 @@ from ssno.training.memory import (
     peak_bytes,
     resident,
 )
-from ssno.training.options import TrainOptions
 from ssno.training.reporter import memory_in_use
 from ssno.training.train import forecaster_for
-from ssno.training.unrolling import Rollout, Stage
 
 
 def test_live_bytes_count_storages_from_birth_to_death() -> None:

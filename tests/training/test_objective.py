@@ -8,11 +8,11 @@ from ssno.data.normalise import fit
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models.fno import FNOConfig
+from ssno.models.baselines.fno import FNOConfig
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.runs.unrolling import Stage
 from ssno.training.lessons import prepare
 from ssno.training.objective import Objective
-from ssno.training.unrolling import Stage
 
 FREE = Stage(forcing=0.0)
 ALL_FORCED_BUT_STEPWISE = Stage(forcing=1 - 1e-12)

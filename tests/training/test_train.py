@@ -15,16 +15,16 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.saved import load_forecaster
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.training.checkpoint import load_checkpoint
+from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.log import Record, read_record
+from ssno.runs.options import TrainOptions, recipe
+from ssno.runs.saved import load_forecaster
+from ssno.runs.unrolling import Rollout
 from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
-from ssno.training.options import TrainOptions, recipe
-from ssno.training.record import Record, read_record
 from ssno.training.reporter import Live, Plain, Silent
 from ssno.training.train import train
-from ssno.training.unrolling import Rollout
 
 
 def tiny(**fields) -> SSNO:

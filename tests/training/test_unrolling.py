@@ -7,11 +7,11 @@ import pytest
 from ssno.cli.train import parse
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.training.options import TrainOptions
+from ssno.runs.options import TrainOptions
+from ssno.runs.run import VERSION, Run
+from ssno.runs.unrolling import Rollout, Stage, check_frames
 from ssno.training.reporter import Silent
-from ssno.training.run import VERSION, Run
 from ssno.training.train import train
-from ssno.training.unrolling import Rollout, Stage, check_frames
 
 
 def test_lists_divide_the_run_into_stages_of_equal_length() -> None:

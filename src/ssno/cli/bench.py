@@ -15,9 +15,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ssno.evaluation.cost import Contest, contestants, foreseen_seconds, hold
-from ssno.evaluation.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
-from ssno.evaluation.pareto import join, read_errors
+from ssno.costs.cost import Contest, contestants, foreseen_seconds, hold
+from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
+from ssno.costs.pareto import join, read_errors
 from ssno.plots.pareto import pareto_figure
 from ssno.plots.style import save
 

@@ -12,12 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from ssno.cli.progress import progress
-from ssno.data.convert import convert_data, divided, finite_only
 from ssno.data.division import FRACTIONS
-from ssno.data.inspection import open_sets
+from ssno.data.files.inspection import open_sets
+from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import parse_index
-from ssno.data.readers.protocol import ReadOptions
 from ssno.data.reduction import How
+from ssno.data.store.convert import convert_data, divided, finite_only
 from ssno.data.trajectories import Trajectories
 
 

@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
-from ssno.data.forecast import Forecast
-from ssno.data.generate import Outcome
-from ssno.data.generate import generate as generate_dataset
-from ssno.data.plan import Plan
-from ssno.data.produce import GenerationFailed
-from ssno.data.recipes import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
+from ssno.data.make.forecast import Forecast
+from ssno.data.make.generate import Outcome
+from ssno.data.make.generate import generate as generate_dataset
+from ssno.data.make.plan import Plan
+from ssno.data.make.produce import GenerationFailed
+from ssno.data.make.recipes import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
 
 INTERRUPTED = 130
 

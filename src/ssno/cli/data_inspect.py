@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ssno.data.inspection import MOST, Inspection, inspect_data
-from ssno.data.readers.protocol import WHOLE, ReadOptions
+from ssno.data.files.inspection import MOST, Inspection, inspect_data
+from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.plots.gallery import gallery
 from ssno.plots.style import save

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
-from ssno.data.verify import Verdict
-from ssno.data.verify import verify as verify_dataset
+from ssno.data.store.verify import Verdict
+from ssno.data.store.verify import verify as verify_dataset
 
 
 def verify(path: tyro.conf.Positional[Path], *, json: bool = False) -> None:

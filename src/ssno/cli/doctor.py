@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from ssno.data.provenance import available_cores, processor_name, source_commit
+from ssno.base.provenance import available_cores, processor_name, source_commit
 
 REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
 OPTIONAL = ("tensorboard", "zarr")

@@ -8,16 +8,16 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.costs.memory import peak_memory
 from ssno.data.options import DataOptions
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
 from ssno.evaluation.evaluate import Evaluation, choose, file_name, first_forecasts, forecast_seconds, rows_of
 from ssno.evaluation.evaluate import evaluate as evaluate_run
-from ssno.evaluation.memory import peak_memory
-from ssno.evaluation.run_folder import open_run
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
-from ssno.evaluation.stated import Stated, stated_of
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+from ssno.runs.folder import open_run
+from ssno.runs.stated import Stated, stated_of
 
 LISTED = 8  # forecasts that ran away and are printed; --json has them all
 DISK_BYTES = 2**15

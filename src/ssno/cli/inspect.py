@@ -10,11 +10,11 @@ from rich.table import Table
 
 from ssno.evaluation.findings import Findings, inspect_run
 from ssno.evaluation.inspection import MEMORY
-from ssno.evaluation.run_folder import open_run
 from ssno.models.bundled import results_folder
 from ssno.plots.kernels import kernel_panels, memory_weights
 from ssno.plots.modes import mode_ridges
 from ssno.plots.style import save
+from ssno.runs.folder import open_run
 
 ARROWS = {"forward": "→", "backward": "←"}
 

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.evaluation.ship import FILES
-from ssno.evaluation.stated import stated_of
 from ssno.evaluation.tables import number
 from ssno.models.bundled import bundled_folders
 from ssno.models.config import OperatorConfig
@@ -19,6 +18,7 @@ from ssno.models.count import count_parameters
 from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.pretrained import read_document
 from ssno.models.registry import MODELS, model_config
+from ssno.runs.stated import stated_of
 
 
 def models(*, json: bool = False) -> None:

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
-from ssno.data.growing import block_frames
 from ssno.data.load import load_dataset, parse_index
+from ssno.data.store.growing import block_frames
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.forecasting.runaway import NOT_FINITE
-from ssno.forecasting.saved import load_forecaster
+from ssno.runs.saved import load_forecaster
 from ssno.training.interruption import EXIT_DIVERGED
 
 LISTED = 8  # troubles that are printed; --json has them all

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import tyro
 
+from ssno.base.whole import write_whole
 from ssno.data.options import DataOptions
 from ssno.evaluation.ensembles import evaluate_ensemble
 from ssno.evaluation.evaluate import Evaluation, choose, evaluate, read_evaluation
-from ssno.evaluation.run_folder import RunFolder, open_run
-from ssno.files.whole import write_whole
-from ssno.forecasting.saved import run_folder_of
 from ssno.models.bundled import results_folder
 from ssno.report.contents import RunReport, gather
 from ssno.report.page import build_page
 from ssno.report.together import EnsembleReport
-from ssno.training.record import read_record
+from ssno.runs.folder import RunFolder, open_run
+from ssno.runs.log import read_record
+from ssno.runs.saved import run_folder_of
 
 
 def report(

@@ -16,8 +16,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base.provenance import available_cores
 from ssno.cli.progress import progress
-from ssno.data.provenance import available_cores
 from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.experiment import Experiment, Finding

@@ -10,7 +10,6 @@ from rich.table import Table
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.evaluation.run_folder import load_chosen, open_run
 from ssno.models.bundled import results_folder
 from ssno.plots.animation import animate as write_animation
 from ssno.plots.animation import moving_suffix
@@ -18,6 +17,7 @@ from ssno.plots.bands import band_of, error_bands
 from ssno.plots.panels import frame_panels
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
+from ssno.runs.folder import load_chosen, open_run
 
 
 def rollout(

@@ -24,15 +24,15 @@ from rich.table import Table
 
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
+from ssno.data.make.recipes import generate_command
 from ssno.data.options import DataOptions
-from ssno.data.recipes import generate_command
-from ssno.forecasting.saved import load_forecaster
 from ssno.models.registry import model_config
+from ssno.runs.options import recipe
+from ssno.runs.run import ModelConfig, Run, read_run
+from ssno.runs.saved import load_forecaster
 from ssno.training.estimate import estimate
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
-from ssno.training.options import recipe
 from ssno.training.resume_check import check_resume
-from ssno.training.run import ModelConfig, Run, read_run
 from ssno.training.train import check_fit
 from ssno.training.train import train as train_model
 
@@ -227,7 +227,7 @@ def report_check(run: Run[Any], *, as_json: bool) -> None:
 
 def report_run(folder: Path, *, as_json: bool) -> None:
     """Where the run is and how good its best weights are."""
-    from ssno.training.record import read_record
+    from ssno.runs.log import read_record
 
     lines = [line for line in read_record(folder / "metrics.jsonl") if line.get("best")]
     best = {key: value for key, value in lines[-1].items() if key.startswith("rel_l2")}

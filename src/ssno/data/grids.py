@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ssno.data.errors import DataError
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 UNIFORM = 1e-3  # of a spacing: coordinates stored in float32, or as rounded decimals, still count as uniform
 

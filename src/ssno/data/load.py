@@ -4,7 +4,7 @@
     load_dataset("1D_Burgers_Sols_Nu0.001.hdf5", "test")  a public file, with its published split and frames
     load_dataset("my.npz", axes="batch time x y channel", dt=0.1, lengths=(1.0, 1.0))      your own
 
-Nothing is read but the description of the files. Formats live in `ssno.data.readers`.
+Nothing is read but the description of the files. Formats live in `ssno.data.files.readers`.
 """
 
 import re
@@ -16,14 +16,14 @@ from ssno.data.concatenate import concatenate
 from ssno.data.defaults import defaults_of
 from ssno.data.division import FRACTIONS, divide
 from ssno.data.errors import DataError
-from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
-from ssno.data.readers.poseidon import chunks_of
-from ssno.data.readers.protocol import WHOLE, ReadOptions
-from ssno.data.readers.registry import examine, open_contents
-from ssno.data.readers.zarr import is_zarr
-from ssno.data.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command
+from ssno.data.files.readers.poseidon import chunks_of
+from ssno.data.files.readers.protocol import WHOLE, ReadOptions
+from ssno.data.files.readers.registry import examine, open_contents
+from ssno.data.files.readers.zarr import is_zarr
+from ssno.data.make.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command
 from ssno.data.reduction import How
 from ssno.data.seeds import SPLITS
+from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
 from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
 
 SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy", ".mat"}
@@ -55,7 +55,7 @@ def load_dataset(
     A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `points` default to
     what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. A file
     that is not divided is divided by `splits` (fractions or counts, in stored order); `cut` first turns long runs
-    into pieces of that many frames. The rest says what the file does not: see `ssno.data.readers.protocol`.
+    into pieces of that many frames. The rest says what the file does not: see `ssno.data.files.readers.protocol`.
     """
     if split not in (*SPLITS, WHOLE):
         raise ValueError(f"`split` must be one of {', '.join((*SPLITS, WHOLE))}, got {split!r}.")

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 How = Literal["stride", "mean", "spectral"]
 

@@ -6,7 +6,7 @@
 `Trajectories` is a lazy view: it knows names, times, grid and where the numbers are, and reads only what
 `read` asks for. `select` makes another view (fewer frames, points or trajectories); strides in time and space
 go into the file read. It holds no open file, so it can be pickled to worker processes. Formats live in
-`ssno.data.readers`, windows in `ssno.data.windows`, normalisation in `ssno.data.normalise`.
+`ssno.data.files.readers`, windows in `ssno.data.windows`, normalisation in `ssno.data.normalise`.
 
 Axes: n trajectory, t frame, c state field, k context field (known, not predicted), then the space axes (x, y,
 z).
@@ -22,13 +22,13 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
-from ssno.data.arrays import MemoryArray
-from ssno.data.blocks import Part, default_fields, split_channels
 from ssno.data.errors import DataError
+from ssno.data.files.arrays import MemoryArray
+from ssno.data.files.blocks import Part, default_fields, split_channels
+from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import box, uniform_step
-from ssno.data.patterns import parse_pattern
 from ssno.data.reduction import How, Reduction, coarse_points, strides
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
 DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take

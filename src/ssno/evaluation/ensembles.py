@@ -16,12 +16,12 @@ from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration, Moments, finish, moments
 from ssno.evaluation.evaluate import Evaluation, choose, evaluate_forecaster, file_name, store
-from ssno.evaluation.run_folder import open_run
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.saved import run_folder_of
 from ssno.forecasting.scores import batches
 from ssno.models.bundled import results_folder
+from ssno.runs.folder import open_run
+from ssno.runs.saved import run_folder_of
 
 
 def evaluate_ensemble(

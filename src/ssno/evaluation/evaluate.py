@@ -20,23 +20,23 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ssno.base.provenance import provenance
+from ssno.base.whole import write_whole
+from ssno.costs.timing import quick_seconds
 from ssno.data.options import DataOptions
-from ssno.data.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.comparison import Row, trivial_forecasters
-from ssno.evaluation.run_folder import RunFolder, open_run
 from ssno.evaluation.solver import solver_baselines
-from ssno.evaluation.timing import quick_seconds
-from ssno.files.whole import write_whole
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.saved import run_folder_of
 from ssno.forecasting.scores import EVERY, Runaway, Scores, batches, score
 from ssno.models.bundled import results_folder
 from ssno.models.count import count_parameters
+from ssno.runs.folder import RunFolder, open_run
+from ssno.runs.saved import run_folder_of
 
 FORMAT, VERSION = "ssno-evaluation", 1
 TIMED = 8  # trajectories forecast together when a forecast is timed

@@ -14,8 +14,8 @@ from torch import nn
 
 from ssno.data.errors import DataError
 from ssno.evaluation.inspection import Geometry, System, summarise, systems_of
-from ssno.evaluation.run_folder import RunFolder
 from ssno.models.registry import model_config
+from ssno.runs.folder import RunFolder
 
 ASSUMED_POINTS = 128
 NAMES = ("x", "y", "z")

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 Interpolation = Literal["spectral", "linear"]
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ssno.data.load import find
-from ssno.data.manifest import read_manifest
+from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, folder_name
 from ssno.data.options import DataOptions
-from ssno.data.recipes import DATASETS, PRESETS, build_plan, folder_name
+from ssno.data.store.manifest import read_manifest
 from ssno.evaluation.evaluate import Evaluation, fingerprint
-from ssno.evaluation.run_folder import RunFolder, open_run
-from ssno.evaluation.stated import Stated
-from ssno.forecasting.saved import describe, save_description, save_weights
 from ssno.models import bundled
+from ssno.runs.folder import RunFolder, open_run
+from ssno.runs.saved import describe, save_description, save_weights
+from ssno.runs.stated import Stated
 
 LARGEST = 2_000_000  # bytes of a checkpoint: the package carries all of them
 FILES = ("model.safetensors", "config.json")

@@ -23,18 +23,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.costs.timing import quick_seconds
 from ssno.data.load import find
-from ssno.data.manifest import MANIFEST, read_manifest
+from ssno.data.make.recipes import DATASETS
 from ssno.data.options import DataOptions
-from ssno.data.recipes import DATASETS
+from ssno.data.store.manifest import MANIFEST, read_manifest
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.resample import Interpolation, resample
-from ssno.evaluation.timing import quick_seconds
 from ssno.forecasting.scores import Scores, score_forecasts
 from ssno.models.config import description_from_json
-from ssno.pde.advection_diffusion import LinearProblem
-from ssno.pde.problem import Parameters, Problem, SolverDiverged
+from ssno.pde.problems.advection_diffusion import LinearProblem
+from ssno.pde.problems.problem import Parameters, Problem, SolverDiverged
 
 SAME_GRID, SAME_TIME = "solver, same grid", "solver, same time"
 FEWEST_POINTS = 16

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ssno.files.whole import write_whole
+from ssno.base.whole import write_whole
 
 LATEX_WORDS = {
     "\\": r"\textbackslash{}",

@@ -16,18 +16,18 @@ from types import FrameType
 
 import torch
 
-from ssno.data.generate import generate
+from ssno.base.provenance import provenance
 from ssno.data.load import find
-from ssno.data.provenance import provenance
-from ssno.data.recipes import build_plan, folder_name
+from ssno.data.make.generate import generate
+from ssno.data.make.recipes import build_plan, folder_name
 from ssno.evaluation.evaluate import Evaluation, evaluate
 from ssno.experiments.results import FILE, Outcome, Results, curve_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
 from ssno.models.count import count_parameters
+from ssno.runs.log import read_record
 from ssno.training.estimate import estimate
 from ssno.training.interruption import TrainingDiverged
-from ssno.training.record import read_record
 from ssno.training.reporter import Silent
 from ssno.training.train import train
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ssno.evaluation.cost import Contest, contestants, hold
+from ssno.costs.cost import Contest, contestants, hold
 from ssno.evaluation.tables import Sheet, number
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.printed import GFLOPS, LATENCIES

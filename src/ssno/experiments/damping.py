@@ -18,9 +18,9 @@ from ssno.experiments.printed import MEAN_DAMPING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import KS, Trial
 from ssno.experiments.verdicts import below, shown
-from ssno.forecasting.saved import load_forecaster
 from ssno.layers.modes import Modes
 from ssno.plots.summary import outlines
+from ssno.runs.saved import load_forecaster
 from ssno.ssm.initialise import INITIAL_DAMPING
 
 Cell = tuple[int, str, float]

@@ -16,25 +16,25 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from ssno.data.generate import generate
+from ssno.base.provenance import provenance
+from ssno.base.whole import write_whole
 from ssno.data.load import load_dataset
-from ssno.data.provenance import provenance
-from ssno.data.recipes import build_plan
+from ssno.data.make.generate import generate
+from ssno.data.make.recipes import build_plan
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.comparison import Row, as_table, compare, trivial_forecasters
 from ssno.experiments.headline import RATES
-from ssno.files.whole import write_whole
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
+from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
-from ssno.models.ffno import FFNOConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.curves import error_over_time, loss_curves
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
-from ssno.training.options import recipe
-from ssno.training.record import read_record
+from ssno.runs.log import read_record
+from ssno.runs.options import recipe
 from ssno.training.reporter import Reporter
 from ssno.training.train import train
 

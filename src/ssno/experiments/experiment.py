@@ -12,7 +12,7 @@ from ssno.experiments.results import Results
 from ssno.experiments.trial import PAPER, TINY, Scale, Spending, Trial
 from ssno.experiments.verdicts import OPEN, Verdict, undecided
 from ssno.models.config import OperatorConfig
-from ssno.training.unrolling import Rollout
+from ssno.runs.unrolling import Rollout
 
 Config = TypeVar("Config", bound=OperatorConfig)
 

@@ -13,11 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ssno.data.provenance import provenance
+from ssno.base.provenance import provenance
+from ssno.base.whole import write_whole
 from ssno.evaluation.tables import csv_text, write_text
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.trial import Trial
-from ssno.files.whole import write_whole
 from ssno.plots.style import save
 from ssno.report.markup import commands, facts, folded, section, table, text
 from ssno.report.pictures import picture

@@ -13,12 +13,12 @@ from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
+from ssno.models.baselines.factformer import FactformerConfig
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.gkt import GKTConfig
+from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
-from ssno.models.factformer import FactformerConfig
-from ssno.models.ffno import FFNOConfig
-from ssno.models.gkt import GKTConfig
 from ssno.models.ssno import SSNOConfig
-from ssno.models.unet import UNetConfig
 from ssno.plots.summary import seed_dots
 
 MODELS: dict[str, type[OperatorConfig]] = {

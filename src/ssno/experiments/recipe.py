@@ -15,8 +15,8 @@ from ssno.experiments.verdicts import Verdict, below
 from ssno.layers.modes import ModeOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import seed_rows
-from ssno.training.options import Recipe
-from ssno.training.unrolling import Rollout
+from ssno.runs.options import Recipe
+from ssno.runs.unrolling import Rollout
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ssno.base.whole import write_whole
 from ssno.evaluation.seeds import Summary, summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import shown
-from ssno.files.whole import write_whole
 
 FILE = "trial.json"
 

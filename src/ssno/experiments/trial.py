@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ssno.data.defaults import defaults_of
+from ssno.data.make.recipes import Preset
 from ssno.data.options import DataOptions
-from ssno.data.recipes import Preset
 from ssno.data.windows import Protocol, Window
 from ssno.models.config import OperatorConfig
-from ssno.training.options import Recipe, recipe
-from ssno.training.run import Run
+from ssno.runs.options import Recipe, recipe
+from ssno.runs.run import Run
 
 Scale = Literal["tiny", "cpu", "paper"]
 

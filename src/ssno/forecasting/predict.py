@@ -4,7 +4,7 @@
 
 The last frames of every trajectory are given (as many as the model looks at); what follows is predicted in batches of
 trajectories and written in blocks of frames, so memory depends on neither the horizon nor the number of trajectories.
-The file appears when it is whole and is read like any dataset (`ssno.data.growing` has the layout).
+The file appears when it is whole and is read like any dataset (`ssno.data.store.growing` has the layout).
 
 Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
@@ -20,12 +20,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.provenance import provenance
+from ssno.base.whole import whole_file
 from ssno.data.errors import DataError
-from ssno.data.growing import FrameWriter, block_frames
-from ssno.data.provenance import provenance
-from ssno.data.storage import Layout
+from ssno.data.store.growing import FrameWriter, block_frames
+from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
-from ssno.files.whole import whole_file
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import stream
 from ssno.forecasting.runaway import RunawayWatch

@@ -13,7 +13,7 @@ import safetensors
 import safetensors.torch
 from torch import nn
 
-from ssno.files.whole import write_whole
+from ssno.base.whole import write_whole
 from ssno.models.bundled import locate
 from ssno.models.config import OperatorConfig
 

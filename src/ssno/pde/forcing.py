@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from ssno.pde.equations import Modes
+from ssno.pde.equations.spectral import Modes
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 
 @dataclass(frozen=True)

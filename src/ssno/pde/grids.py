@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde.problem import Axis
+from ssno.pde.problems.problem import Axis
 
 
 class SpectralGrid:

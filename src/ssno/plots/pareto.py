@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from ssno.evaluation.pareto import CostKind, Point, front
+from ssno.costs.pareto import CostKind, Point, front
 from ssno.plots.style import COLOURS, look
 
 AXIS_LABELS: dict[CostKind, str] = {

@@ -11,7 +11,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import Evaluation
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.findings import Findings, inspect_run
-from ssno.evaluation.run_folder import RunFolder
+from ssno.runs.folder import RunFolder
 
 SPECTRUM_TRAJECTORIES = 16
 

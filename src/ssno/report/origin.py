@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ssno.data.load import find
-from ssno.data.recipes import DATASETS, PRESETS, generate_command
+from ssno.data.make.recipes import DATASETS, PRESETS, generate_command
 from ssno.evaluation.evaluate import Evaluation
-from ssno.evaluation.run_folder import RunFolder
 from ssno.report.markup import commands, data_uri, facts, flatten, folded, section, text
+from ssno.runs.folder import RunFolder
 
 
 def origin(run: RunFolder, evaluation: Evaluation, identity: str) -> str:

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 
-from ssno.data.provenance import provenance
+from ssno.base.provenance import provenance
 from ssno.report.markup import text
 
 

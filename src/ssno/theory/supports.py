@@ -21,8 +21,8 @@ from ssno.layers.s4d import S4DBlock
 from ssno.layers.scan import AxisSweep, TwoWayScan
 from ssno.layers.spectral import SpectralConvolution
 from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
-from ssno.models.ffno import FFNO, FactorisedLayer
-from ssno.models.fno import FourierBlock, FourierOperator
+from ssno.models.baselines.ffno import FFNO, FactorisedLayer
+from ssno.models.baselines.fno import FourierBlock, FourierOperator
 from ssno.models.scanning import ScanOperator
 from ssno.ssm.convolution import Direction, toeplitz
 

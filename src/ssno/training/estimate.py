@@ -16,12 +16,12 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.models.count import count_parameters
+from ssno.runs.options import TrainOptions
+from ssno.runs.unrolling import check_frames
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.memory import forecast_memory, free_memory, resident
-from ssno.training.options import TrainOptions
 from ssno.training.reporter import Silent, memory_in_use
 from ssno.training.train import forecaster_for, seen_frames, train
-from ssno.training.unrolling import check_frames
 
 TRIAL_STEPS = 4
 

@@ -16,7 +16,7 @@ from ssno.data.noise import noise_like, sample_generator
 from ssno.data.trajectories import Frames
 from ssno.data.windows import next_frames, slot_context
 from ssno.forecasting.forecaster import Forecaster
-from ssno.training.unrolling import Stage
+from ssno.runs.unrolling import Stage
 
 FORCING, PLACE = 2, 3  # keep the keys of these draws apart from each other
 

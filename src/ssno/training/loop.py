@@ -16,19 +16,19 @@ from torch import Tensor, nn
 
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.saved import save_description, save_weights
 from ssno.forecasting.scores import score
 from ssno.native.engine import use
+from ssno.runs.checkpoint import Progress, load_checkpoint, restore, run_tensors, save_checkpoint
+from ssno.runs.log import Record
+from ssno.runs.options import TrainOptions
+from ssno.runs.saved import save_description, save_weights
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource
-from ssno.training.checkpoint import Progress, load_checkpoint, restore, run_tensors, save_checkpoint
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
 from ssno.training.lessons import prepare
 from ssno.training.objective import Carry, Objective
 from ssno.training.optimiser import WeightAverage, make_optimiser, set_rate
-from ssno.training.options import TrainOptions
 from ssno.training.processes import Place
-from ssno.training.record import Record
 from ssno.training.reporter import Reporter
 from ssno.training.schedule import rate_factor
 

@@ -26,11 +26,11 @@ from torch.utils._pytree import tree_leaves
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
+from ssno.runs.options import TrainOptions
+from ssno.runs.unrolling import Stage
 from ssno.training.lessons import prepare
 from ssno.training.objective import Objective
-from ssno.training.options import TrainOptions
 from ssno.training.reporter import memory_in_use
-from ssno.training.unrolling import Stage
 
 HELD, HELD_RECOMPUTED = 1.25, 1.6
 BUDGET = 2**30

@@ -2,7 +2,7 @@
 
 With teacher forcing every slot of a trajectory is predicted from true frames at once; each frame's features are
 computed once. Otherwise the model is unrolled from the first window: step by step it takes the true frame or its own
-prediction. `ssno.training.unrolling` says which of the two, how far, and where gradients end.
+prediction. `ssno.runs.unrolling` says which of the two, how far, and where gradients end.
 
 The parts of a lesson are trained one after the other. There is one, or, when the gradient is cut, one per piece: each
 has its own backward pass, so that only one piece is ever in memory. Summed over parts,

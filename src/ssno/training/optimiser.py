@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ssno.training.options import TrainOptions
+from ssno.runs.options import TrainOptions
 
 
 def state_space_parameters(model: nn.Module) -> Iterator[nn.Parameter]:

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from ssno.training.checkpoint import INDEX, load_checkpoint
+from ssno.runs.checkpoint import INDEX, load_checkpoint
+from ssno.runs.run import Run
 from ssno.training.interruption import EXIT_INTERRUPTED
-from ssno.training.run import Run
 
 STEPS = 8
 LONGEST = 600.0  # seconds for one process

@@ -7,7 +7,7 @@ constant   1
 
 import math
 
-from ssno.training.options import Schedule
+from ssno.runs.options import Schedule
 
 ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from torch import nn
 
+from ssno.base.provenance import provenance
 from ssno.data.normalise import fit
-from ssno.data.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
+from ssno.runs.options import Recipe, TrainOptions
+from ssno.runs.options import recipe as named_recipe
+from ssno.runs.unrolling import check_frames
 from ssno.training.loop import Loop
-from ssno.training.options import Recipe, TrainOptions
-from ssno.training.options import recipe as named_recipe
 from ssno.training.processes import place as join
 from ssno.training.reporter import Reporter, Silent, reporter_for
-from ssno.training.unrolling import check_frames
 
 HELD_OUT = 10  # without validation data, every tenth trajectory is held out
 

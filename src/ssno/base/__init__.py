@@ -1,0 +1,1 @@
+"""What everything stands on: whole files, documents, provenance, requirements. Imports nothing of ours."""

@@ -1,0 +1,237 @@
+"""What every model costs: parameters, operations, memory and time, for one prediction, one training step, one rollout.
+
+A contest is one task on one grid with one batch size, in which all models take turns. Tasks, on random frames:
+
+    forward   predict the next frame from four            (batch, 4, 1, *grid) -> newest slot
+    train     forward, mean-square loss, backward, Adam   (operations and memory are counted without Adam)
+    rollout   stream a number of frames, started from four
+
+A batch of more than `LARGEST_PART` trajectories, or one that does not fit into the memory limit, runs in equal parts
+one after the other, as a user would do it, and the row says how large a part was. Parts are alike, so one is timed and
+multiplied; the optimiser's step is timed by itself and added. Storing and showing rows is in
+`ssno.costs.cost_table`.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import torch
+
+from ssno.costs.flops import Flops, count_flops
+from ssno.costs.memory import peak_memory
+from ssno.costs.published import published_flops
+from ssno.costs.timing import Timing, quick_seconds, time_interleaved
+from ssno.models.baselines.fno import FNOConfig
+from ssno.models.baselines.trivial import TrivialConfig
+from ssno.models.config import OperatorConfig
+from ssno.models.count import count_parameters
+from ssno.models.operator import NeuralOperator
+from ssno.models.registry import MODELS, model_config
+
+Task = Literal["forward", "train", "rollout"]
+GIVEN_FRAMES = 4
+WARM_UP = 1
+LARGEST_PART = 4
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One task, grid and batch size for all models."""
+
+    task: Task
+    grid: tuple[int, ...]
+    batch: int = 1
+    rollout_frames: int = 22
+
+    def __post_init__(self) -> None:
+        if self.task not in get_args(Task):
+            raise ValueError(f"`task` must be one of {', '.join(get_args(Task))}, got {self.task!r}.")
+        if not self.grid or min(*self.grid, self.batch, self.rollout_frames) < 1:
+            raise ValueError(f"A contest needs points, a batch and frames of at least 1, got {self}.")
+
+    def __str__(self) -> str:
+        return f"{self.task}, {' x '.join(map(str, self.grid))} points, batch {self.batch}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One row: one model in one contest."""
+
+    model: str
+    contest: Contest
+    config: OperatorConfig
+    parameters: int
+    learnable: int
+    part: int
+    flops: Flops
+    memory: int
+    timing: Timing
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers: operations in units of 10^9, memory in MiB, time in ms with its quartiles."""
+        lower, upper = self.timing.quartiles
+        kinds = {kind: value for kind, value in asdict(self.flops).items() if kind != "unknown"}
+        forward = self.contest.task == "forward"
+        published = published_flops(self.config, self.contest.grid[0]) if forward else None
+        return {
+            "model": self.model,
+            "task": self.contest.task,
+            "grid": "x".join(map(str, self.contest.grid)),
+            "batch": self.contest.batch,
+            "part": self.part,
+            "frames": self.contest.rollout_frames if self.contest.task == "rollout" else 1,
+            "parameters": self.parameters,
+            "learnable": self.learnable,
+            "gflop": self.flops.total / 1e9,
+            **{f"gflop_{kind}": value / 1e9 for kind, value in kinds.items()},
+            "gflop_published": None if published is None else self.contest.batch * published / 1e9,
+            "memory_mib": self.memory / 2**20,
+            "ms": 1e3 * self.timing.median,
+            "ms_lower": 1e3 * lower,
+            "ms_upper": 1e3 * upper,
+            "rounds": len(self.timing.seconds),
+            "config": self.config.to_json(),
+        }
+
+
+class Entry:
+    """A model in a contest, ready to run."""
+
+    def __init__(self, config: OperatorConfig, contest: Contest, *, part: int):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = config.build()
+            self.frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid)
+        assert isinstance(model, NeuralOperator)
+        self.model = model.train(contest.task == "train")
+        self.contest, self.parts = contest, contest.batch // part
+        self.optimiser = torch.optim.Adam(model.parameters()) if contest.task == "train" else None
+
+    def once(self) -> None:
+        """The task for one part of the batch."""
+        if self.contest.task == "train":
+            self.model(self.frames).square().mean().backward()
+            return
+        with torch.no_grad():
+            if self.contest.task == "forward":
+                self.model(self.frames)
+                return
+            state, frame = self.model.start(self.frames), self.frames[:, -1]
+            for _ in range(self.contest.rollout_frames):
+                frame, state = self.model.step(frame, state)
+
+    def update(self) -> None:
+        """The optimiser's step, with whatever gradients there are."""
+        if self.optimiser is not None:
+            self.optimiser.step()
+
+    def whole(self, part: Timing) -> Timing:
+        """The time of the whole task, from that of one part."""
+        update = quick_seconds(self.update) if self.optimiser is not None else 0.0
+        self.model.zero_grad()
+        return Timing(tuple(self.parts * seconds + update for seconds in part.seconds))
+
+    def counted(self) -> tuple[Flops, int]:
+        """Operations of the whole task, and peak memory."""
+        memory = peak_memory(self.once)
+        self.model.zero_grad()
+        flops = count_flops(self.once)
+        self.model.zero_grad()
+        whole = {kind: self.parts * value for kind, value in asdict(flops).items() if kind != "unknown"}
+        return Flops(**whole, unknown=flops.unknown), memory
+
+
+def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, OperatorConfig]:
+    """All models that learn, in their published size, with modes fitted to the grid; `names` chooses some.
+
+    FNO in 2D comes twice: with the 32 modes of the published count and with the 8 that the paper says it ran.
+    """
+    chosen: dict[str, OperatorConfig] = {}
+    for name in names or [name for name, kind in MODELS.items() if not issubclass(kind, TrivialConfig)]:
+        kind = model_config(name)
+        if issubclass(kind, TrivialConfig):
+            raise ValueError(f"`models` names {name!r}, which learns nothing and costs nothing. Leave it out.")
+        chosen[name] = kind(n_dims=len(grid)).fitted(grid)
+        fewer = FNOConfig(n_dims=2, n_modes=8).fitted(grid)
+        if name == FNOConfig.name and len(grid) == 2 and fewer != chosen[name]:
+            chosen["fno, 8 modes"] = fewer
+    return chosen
+
+
+def hold(
+    contest: Contest,
+    configs: Mapping[str, OperatorConfig],
+    *,
+    budget: float | int,
+    least_rounds: int,
+    memory_limit: int,
+) -> list[Cost]:
+    """Let all models run the task in turns for about `budget` seconds; one row each."""
+    entries, counts = {}, {}
+    for name, config in configs.items():
+        part = largest_part(config, contest, memory_limit=memory_limit)
+        entries[name] = Entry(config, contest, part=part)
+        counts[name] = part, *entries[name].counted()
+    timings = time_interleaved(
+        {name: entry.once for name, entry in entries.items()},
+        budget=budget,
+        least_rounds=least_rounds,
+        warm_up=WARM_UP,
+    )
+    return [
+        Cost(
+            model=name,
+            contest=contest,
+            config=config,
+            parameters=count_parameters(entries[name].model),
+            learnable=count_parameters(entries[name].model, learnable_only=True),
+            part=counts[name][0],
+            flops=counts[name][1],
+            memory=counts[name][2],
+            timing=entries[name].whole(timings[name]),
+        )
+        for name, config in configs.items()
+    ]
+
+
+def largest_part(config: OperatorConfig, contest: Contest, *, memory_limit: int) -> int:
+    """The largest divisor of the batch that fits into the limit, foreseen from batches of one and two."""
+    if contest.batch == 1:
+        return 1
+    one, two = (memory_of(config, contest, part) for part in (1, 2))
+    divisors = [part for part in range(1, LARGEST_PART + 1) if contest.batch % part == 0]
+    return max([part for part in divisors if one + (part - 1) * (two - one) <= memory_limit], default=1)
+
+
+def memory_of(config: OperatorConfig, contest: Contest, batch: int) -> int:
+    """Peak memory of a task with another batch; a rollout needs no more than its first frames."""
+    frames = min(2, contest.rollout_frames)
+    small = Contest(contest.task, contest.grid, batch, frames)
+    return peak_memory(Entry(config, small, part=batch).once)
+
+
+def foreseen_seconds(
+    contest: Contest, configs: Mapping[str, OperatorConfig], *, budget: float | int, least_rounds: int
+) -> float:
+    """How long a contest will take, from one trajectory of every model; rollouts from one and two streamed frames."""
+    a_round = 0.0
+    for config in configs.values():
+        first = seconds_of(config, Contest(contest.task, contest.grid, 1, 1))
+        a_round += first * min(contest.batch, LARGEST_PART)
+        if contest.task == "rollout":
+            further = max(0.0, seconds_of(config, Contest(contest.task, contest.grid, 1, 2)) - first)
+            a_round += further * min(contest.batch, LARGEST_PART) * (contest.rollout_frames - 1)
+    counting = 2.0
+    return (WARM_UP + counting) * a_round + max(budget, least_rounds * a_round)
+
+
+def seconds_of(config: OperatorConfig, contest: Contest) -> float:
+    """The faster of two runs after a warm-up."""
+    entry = Entry(config, contest, part=contest.batch)
+    moments = [time.perf_counter()]
+    for _ in range(3):
+        entry.once()
+        moments.append(time.perf_counter())
+    return min(moments[2] - moments[1], moments[3] - moments[2])

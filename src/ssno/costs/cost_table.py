@@ -1,0 +1,132 @@
+"""The cost of all models as tables for the terminal and as files: CSV for spreadsheets, JSON with everything.
+
+`cost.json` holds {"format": "ssno-cost", "version": 1, "provenance": {...}, "rows": [...]}; `cost.csv` the same rows
+without configurations, each with commit, versions and hardware, so that rows of several machines can be put together.
+"""
+
+import csv
+import datetime
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from ssno.base.provenance import provenance
+from ssno.base.whole import write_whole
+
+FORMAT, VERSION = "ssno-cost", 1
+Row = dict[str, Any]
+
+
+def store(rows: list[Row], folder: Path) -> None:
+    """Write `cost.json` and `cost.csv`, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made_by = {
+        **provenance(),
+        "threads": torch.get_num_threads(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    document = {"format": FORMAT, "version": VERSION, "provenance": made_by, "rows": rows}
+    flat = [{**{key: value for key, value in row.items() if key != "config"}, **made_by} for row in rows]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(flat[0]))
+    writer.writeheader()
+    writer.writerows(flat)
+    write_whole(folder / "cost.json", json.dumps(document, indent=1).encode())
+    write_whole(folder / "cost.csv", text.getvalue().encode())
+
+
+def stored(path: Path) -> list[Row]:
+    """The rows of a `cost.json`."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON ({error}).") from None
+    if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (FORMAT, VERSION):
+        raise ValueError(f"{path} is no cost table of this ssno: expected format {FORMAT!r}, version {VERSION}.")
+    return document["rows"]
+
+
+def time_table(rows: Iterable[Row], *, task: str) -> Table:
+    """Time of one task in 1D with batch 1: a line per model, a column per resolution."""
+    titles = {"forward": "One prediction", "train": "One training step", "rollout": "One rollout"}
+    title = f"{titles[task]} in 1D, batch 1: ms, and half the spread of the middle half of the rounds"
+    return _by_resolution(rows, task=task, title=title, cell=_ms)
+
+
+def operations_table(rows: Iterable[Row]) -> Table:
+    """Operations of one prediction in 1D: all that run, and as the published table counts them."""
+    title = "One prediction in 1D: GFLOP of all that runs | as the published table counts"
+
+    def cell(row: Row) -> str:
+        published = row["gflop_published"]
+        return f"{row['gflop']:.3f} | {'-' if published is None else f'{published:.3f}'}"
+
+    return _by_resolution(rows, task="forward", title=title, cell=cell)
+
+
+def _by_resolution(rows: Iterable[Row], *, task: str, title: str, cell: Callable[[Row], str]) -> Table:
+    chosen = [row for row in rows if row["task"] == task and "x" not in row["grid"] and row["batch"] == 1]
+    table = Table("model", title=title, title_justify="left", box=SIMPLE_HEAD)
+    grids = list(dict.fromkeys(row["grid"] for row in chosen))
+    for grid in grids:
+        table.add_column(f"N = {grid}", justify="right")
+    for name in dict.fromkeys(row["model"] for row in chosen):
+        cells = {row["grid"]: cell(row) for row in chosen if row["model"] == name}
+        table.add_row(name, *(cells.get(grid, "") for grid in grids))
+    return table
+
+
+def task_tables(rows: Iterable[Row], *, grid: str, batch: int) -> tuple[Table, Table]:
+    """For one grid and batch: the time of all tasks, and what they need. "/8": the batch ran in eight parts."""
+    chosen = [row for row in rows if row["grid"] == grid and row["batch"] == batch]
+    where = f"{grid} points, batch {batch}"
+    times = Table("model", title=f"{where}: ms", title_justify="left", box=SIMPLE_HEAD)
+    needs = Table("model", title=f"{where}: operations and memory", title_justify="left", box=SIMPLE_HEAD)
+    tasks = list(dict.fromkeys(row["task"] for row in chosen))
+    for heading in ("parameters", *tasks):
+        times.add_column(heading, justify="right")
+    for heading in (f"{task}\n{unit}" for unit in ("GFLOP", "MiB") for task in tasks):
+        needs.add_column(heading, justify="right")
+    for name in dict.fromkeys(row["model"] for row in chosen):
+        mine = [row for row in chosen if row["model"] == name]
+        times.add_row(name, f"{mine[0]['parameters']:,}", *map(_ms, mine))
+        operations = (f"{row['gflop']:.3g}" for row in mine)
+        needs.add_row(name, *operations, *(f"{row['memory_mib']:.0f}{_parts(row)}" for row in mine))
+    return times, needs
+
+
+def fastest(rows: Iterable[Row], *, model: str = "ssno") -> list[str]:
+    """A line per contest: which model was fastest, and how far behind `model` was. Overlapping quartiles tie."""
+    lines = []
+    contests: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        contests.setdefault((row["task"], row["grid"], row["batch"]), []).append(row)
+    for (task, grid, batch), entered in contests.items():
+        best = min(entered, key=lambda row: row["ms"])
+        ours = next((row for row in entered if row["model"] == model), None)
+        if ours is None:
+            continue
+        where = f"{task}, {grid} points, batch {batch}"
+        if ours is best:
+            lines.append(f"{where}: {model} is fastest ({best['ms']:.3g} ms).")
+        elif ours["ms_lower"] <= best["ms_upper"]:
+            lines.append(f"{where}: {model} ties with {best['model']} ({ours['ms']:.3g} and {best['ms']:.3g} ms).")
+        else:
+            behind = f"{model} takes {ours['ms'] / best['ms']:.1f} times that"
+            lines.append(f"{where}: {best['model']} is fastest ({best['ms']:.3g} ms), {behind}.")
+    return lines
+
+
+def _ms(row: Row) -> str:
+    spread = (row["ms_upper"] - row["ms_lower"]) / 2 / row["ms"]
+    return f"{row['ms']:.3g} ±{100 * spread:.0f}%"
+
+
+def _parts(row: Row) -> str:
+    return f"/{row['batch'] // row['part']}" if row["part"] < row["batch"] else ""

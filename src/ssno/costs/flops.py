@@ -1,0 +1,158 @@
+"""Floating-point operations, counted from what really runs.
+
+Public counters see matrix products and convolutions only: a convolution by FFT costs them nothing. Here every tensor
+operation that torch executes, forwards and backwards, is counted by these rules:
+
+    matrix product, convolution   2 per multiply-add; 8 if complex; solving n equations 2/3 n^3 + 2 n^2 per right side
+    Fourier transform of n points 5 n log2 n;  2.5 n log2 n  if real on one side; several axes: n = their product
+    elementwise, sums             1 per number and operation; complex: sum 2, product 6, real times complex 2
+    exp, sin, cos, tanh, erf ...  `TRANSCENDENTAL` = 10 per number
+    normalisation                 8 per number (mean 1, variance 3, scale 2, affine 2); 2 with given statistics
+    moving and copying numbers    0
+
+Operations that make convolution kernels from state-space parameters are listed apart, as `kernel`: they depend on the
+weights only, so a model in use need not repeat them. An operation no rule knows counts nothing and is named in
+`unknown`; tests keep that empty for all models. The published table counts otherwise, see `ssno.costs.published`.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from ssno.native.engine import use
+
+TRANSCENDENTAL = 10
+KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.layers.modes")
+
+
+def _each(names: str, operations: int) -> dict[str, int]:
+    return dict.fromkeys(names.split(), operations)
+
+
+_T = TRANSCENDENTAL
+PER_OUTPUT = {  # operations per number that comes out
+    **_each("abs add div eq ge gt le lt maximum minimum mul ne neg pow reciprocal relu remainder rsqrt rsub sqrt", 1),
+    **_each("ceil clamp floor round sign square sub threshold_backward trunc", 1),
+    **_each("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1),
+    **_each("addcmul", 2),
+    **_each("sigmoid_backward tanh_backward", 3),
+    **_each("glu_backward", (_T + 4) // 2),
+    **_each("atan2 cos erf exp expm1 log log1p sigmoid sin tanh", _T),
+    **_each("glu silu", _T + 1),
+    **_each("gelu silu_backward", _T + 4),
+    **_each("polar", 2 * _T + 2),
+    **_each("gelu_backward", 2 * _T + 6),
+}
+PER_INPUT = {**_each("all amax any mean sum", 1), **_each("var_mean", 4)}  # operations per number that goes in
+NORMALISATIONS = ("native_batch_norm", "native_group_norm", "native_layer_norm")
+MOVING = _each(
+    """alias arange as_strided bernoulli cat clone complex constant_pad_nd copy detach empty empty_like expand eye fill
+    flip full full_like index lift_fresh linspace new_empty_strided new_zeros ones ones_like permute roll scalar_tensor
+    select select_backward slice slice_backward split split_with_sizes squeeze stack t transpose unbind unsqueeze view
+    view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors _local_scalar_dense
+    _reshape_alias _to_copy _unsafe_view""",
+    0,
+)
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Operations by kind. The kinds are disjoint: making kernels counts as `kernel` whatever it does."""
+
+    matrix: float = 0.0
+    convolution: float = 0.0
+    transform: float = 0.0
+    pointwise: float = 0.0
+    kernel: float = 0.0
+    unknown: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def total(self) -> float:
+        return self.matrix + self.convolution + self.transform + self.pointwise + self.kernel
+
+
+def count_flops(run: Callable[[], object]) -> Flops:
+    """Call `run` and count what it computes, backward passes included, with all operations written out."""
+    counter = _Counter()
+    with use("plain"), counter:
+        run()
+    return Flops(**counter.counts, unknown=frozenset(counter.unknown))
+
+
+class _Counter(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = dict.fromkeys(("matrix", "convolution", "transform", "pointwise", "kernel"), 0.0)
+        self.unknown: set[str] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        name = func._schema.name.split("::")[1].removesuffix("_")
+        kind, operations = cost(name, func, args, kwargs, out)
+        if kind == "unknown":
+            self.unknown.add(name)
+        elif operations:
+            self.counts["kernel" if _making_a_kernel() else kind] += operations
+        return out
+
+
+def cost(name: str, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> tuple[str, float | int]:
+    """The kind of an operation and what it costs."""
+    if name in MOVING:
+        return "moving", 0
+    if name in ("mm", "bmm", "addmm", "baddbmm", "dot"):
+        adds_to = name.startswith(("add", "badd"))
+        left = args[1] if adds_to else args[0]
+        complex_numbers = out.is_complex()
+        products = out.numel() * left.shape[-1] * (8 if complex_numbers else 2)
+        return "matrix", products + adds_to * out.numel() * (2 if complex_numbers else 1)
+    if name in ("convolution", "convolution_backward"):
+        return "convolution", flop_registry[func._overloadpacket](*args, **kwargs, out_val=out)
+    if name.startswith("_fft_"):
+        real_side = out if name == "_fft_c2r" else args[0]
+        points = math.prod(real_side.shape[dim] for dim in args[1])
+        return "transform", (5.0 if name == "_fft_c2c" else 2.5) * real_side.numel() * math.log2(max(2, points))
+    if name.removesuffix("_backward") in NORMALISATIONS:
+        given_statistics = name == "native_batch_norm" and not args[5]
+        per_number = 2 if given_statistics else 8
+        return "pointwise", per_number * (2 if name.endswith("_backward") else 1) * args[0].numel()
+    if name in ("_linalg_solve_ex", "linalg_lu_solve"):
+        matrix, columns = args[0], (out[0] if isinstance(out, tuple) else out).numel() / args[0].shape[-1]
+        size, factor = matrix.shape[-1], 4 if matrix.is_complex() else 1
+        elimination = 2 / 3 * size * matrix.numel() if name == "_linalg_solve_ex" else 0
+        return "matrix", factor * (elimination + 2 * size**2 * columns)
+    if name in ("max_pool2d_with_indices", "max_pool3d_with_indices"):  # in 1D too
+        return "pointwise", math.prod(args[1]) * out[0].numel()
+    if name in PER_INPUT:
+        return "pointwise", PER_INPUT[name] * args[0].numel() * (2 if args[0].is_complex() else 1)
+    if name in PER_OUTPUT:
+        first = out[0] if isinstance(out, tuple) else out
+        return "pointwise", PER_OUTPUT[name] * first.numel() * _complex_factor(name, args, first)
+    return "unknown", 0
+
+
+def _complex_factor(name: str, args: tuple[Any, ...], out: Tensor) -> int:
+    """How many real operations one complex one takes."""
+    if not out.is_complex() or name == "polar":
+        return 1
+    both = all(isinstance(factor, Tensor) and factor.is_complex() for factor in args[:2])
+    return 6 if name in ("mul", "div") and both else 2
+
+
+def _making_a_kernel() -> bool:
+    """Whether the running code was called from a module that makes kernels."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in KERNEL_MODULES:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

@@ -1,0 +1,194 @@
+"""Arrays that stay on disk until a slice of them is asked for.
+
+Each class here is a small description (where the numbers are, their shape and type) with one method,
+`read(selection)`, that returns the selected part as a NumPy array. A description holds no open file, so it
+travels to worker processes; files are opened by the process that reads and kept open there (`h5_file`).
+
+A description remembers the size and time stamp of its file and refuses to read a file that changed since. Formats
+without parts that could be read alone are in `ssno.data.files.whole_arrays`.
+"""
+
+import abc
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import h5py
+import numpy as np
+from jaxtyping import Int
+
+from ssno.data.errors import DataError
+
+Rows = slice | Int[np.ndarray, " n"]  # arrays of rows only for arrays in memory
+Selection = tuple[Rows, ...]
+MAX_OPEN_FILES = 64
+
+
+@runtime_checkable
+class LazyArray(Protocol):
+    """What a reader hands over: numbers that can be read slice by slice."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def label(self) -> str:
+        """Where the numbers come from, for messages."""
+        ...
+
+    def read(self, selection: Selection) -> np.ndarray:
+        """The selected part, one slice per axis."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Identity of a file at the moment it was examined."""
+
+    path: Path
+    size: int
+    modified: int
+    inode: int
+
+    @property
+    def shown(self) -> Path:
+        """The path as a user would write it: relative if it lies below the current folder."""
+        here = Path.cwd()
+        return self.path.relative_to(here) if self.path.is_relative_to(here) else self.path
+
+    @classmethod
+    def of(cls, path: Path) -> "Stamp":
+        status = path.stat()
+        return cls(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def check(self) -> None:
+        try:
+            now = Stamp.of(self.path)
+        except OSError as error:
+            raise DataError(f"{self.shown} can no longer be read ({error.strerror}).") from error
+        if now != self:
+            raise DataError(f"{self.shown} was changed after it was opened. Load the dataset again.")
+
+
+@dataclass(frozen=True)
+class MemoryArray:
+    """An array already in memory."""
+
+    values: np.ndarray
+    label: str = "the array"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def read(self, selection: Selection) -> np.ndarray:
+        return self.values[selection]
+
+
+@dataclass(frozen=True)
+class FileArray(abc.ABC):
+    """An array under a key in a file; how a part of it is read depends on the format."""
+
+    stamp: Stamp
+    key: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.key!r} in {self.stamp.shown}"
+
+    def read(self, selection: Selection) -> np.ndarray:
+        self.stamp.check()
+        return self.part(selection)
+
+    @abc.abstractmethod
+    def part(self, selection: Selection) -> np.ndarray:
+        """The selected part of a file that has not changed."""
+
+
+@dataclass(frozen=True)
+class H5Array(FileArray):
+    """A dataset inside an HDF5 file. Strides in a selection are handed to the HDF5 read."""
+
+    def part(self, selection: Selection) -> np.ndarray:
+        try:
+            dataset = h5_file(self.stamp)[self.key]
+            if dataset.shape != self.shape or dataset.dtype.str != self.dtype:
+                raise DataError(f"{self.label} is no longer {self.dtype} {self.shape}. Load the dataset again.")
+            return dataset[selection]
+        except (OSError, KeyError, RuntimeError) as error:
+            raise DataError(f"Cannot read {self.label}: {error}") from error
+
+
+@dataclass(frozen=True)
+class LayerArray:
+    """One layer of another array: position `index` along `axis`, which keeps length one."""
+
+    array: LazyArray
+    axis: int
+    index: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(1 if i == self.axis else n for i, n in enumerate(self.array.shape))
+
+    @property
+    def label(self) -> str:
+        return self.array.label
+
+    def read(self, selection: Selection) -> np.ndarray:
+        at = slice(self.index, self.index + 1)
+        return self.array.read((*selection[: self.axis], at, *selection[self.axis + 1 :]))
+
+
+@dataclass(frozen=True)
+class MappedArray(FileArray):
+    """Plain numbers at a known place in a file: NPY, members of an uncompressed NPZ, NetCDF-3 variables."""
+
+    offset: int
+    strides: tuple[int, ...] = field(default=())
+
+    def part(self, selection: Selection) -> np.ndarray:
+        itemsize = np.dtype(self.dtype).itemsize
+        strides = self.strides or tuple(itemsize * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+        raw = np.memmap(self.stamp.path, mode="r", dtype=np.uint8, offset=self.offset)
+        whole = np.ndarray(self.shape, self.dtype, buffer=raw, strides=strides)
+        return np.array(whole[selection])
+
+
+_open: OrderedDict[Stamp, h5py.File] = OrderedDict()
+
+
+def h5_file(stamp: Stamp) -> h5py.File:
+    """The file, opened once per process for reading; at most `MAX_OPEN_FILES` stay open."""
+    if stamp in _open:
+        _open.move_to_end(stamp)
+    else:
+        _open[stamp] = h5py.File(stamp.path, "r")
+        while len(_open) > MAX_OPEN_FILES:
+            _open.popitem(last=False)[1].close()
+    return _open[stamp]
+
+
+def close_files() -> None:
+    """Close every file that this process keeps open for reading."""
+    while _open:
+        _open.popitem()[1].close()
+
+
+# A forked worker must not use its parent's handles: it forgets them, without closing what the parent still
+# uses.
+_inherited: list[h5py.File] = []
+
+
+def _forget() -> None:
+    _inherited.extend(_open.values())
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

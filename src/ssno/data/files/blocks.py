@@ -1,0 +1,158 @@
+"""Stored arrays with named axes, and the group of them that makes up one file of trajectories.
+
+A `Block` is one array, the pattern that names its axes and the channels taken from it. A `Part` is everything
+read from one file: blocks that give the state and blocks that give the context (known fields that are not
+predicted). Formats differ only in how their blocks are found (`ssno.data.files.readers`); from here on everything
+is (trajectory, frame, channel, *grid).
+
+Axes: n trajectory, t frame, c channel, then the space axes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ssno.data.errors import DataError
+from ssno.data.files.arrays import LazyArray, MemoryArray, Rows
+from ssno.data.files.patterns import Pattern
+
+
+@dataclass(frozen=True)
+class Block:
+    """Channels of one stored array: values `scale * stored + shift`, NaN where `stored == missing`.
+
+    `space` are the axes of the grid. An array that does not have all of them is constant along the others.
+    """
+
+    array: LazyArray
+    pattern: Pattern
+    space: tuple[str, ...]
+    channels: tuple[int, ...] = (0,)
+    scale: float = 1.0
+    shift: float = 0.0
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        self.pattern.check(self.array.shape, what=self.array.label)
+        available = self.size("channel")
+        if not self.channels or not all(0 <= channel < available for channel in self.channels):
+            raise DataError(f"{self.array.label} has channels 0 to {available - 1}, asked for {self.channels}.")
+
+    def size(self, word: str) -> int:
+        """Length of the axis with this name, 1 if there is none."""
+        return self.pattern.size(word, self.array.shape)
+
+    def read(self, rows: Rows, frames: slice, steps: tuple[int, ...]) -> Float[np.ndarray, "n t c *grid"]:
+        """Some trajectories and frames at every `steps[i]`-th point; a missing axis gets length one."""
+        first, last = min(self.channels), max(self.channels)
+        wanted = {"batch": rows, "time": frames, "channel": slice(first, last + 1), "1": slice(None)}
+        wanted |= {word: slice(None, None, step) for word, step in zip(self.space, steps, strict=True)}
+        values = self.array.read(tuple(wanted[word] for word in self.pattern.words))
+        gaps = None if self.missing is None else values == self.missing
+        if values.dtype != np.float32:
+            values = values.astype(np.float64)
+        if (self.scale, self.shift) != (1.0, 0.0):
+            values = self.scale * values + self.shift
+        if gaps is not None and gaps.any():
+            values = np.where(gaps, np.nan, values)
+        values = self.pattern.arrange(values, self.space)
+        if self.channels != tuple(range(first, last + 1)):
+            values = values[:, :, [channel - first for channel in self.channels]]
+        return values
+
+
+@dataclass(frozen=True)
+class Part:
+    """The trajectories of one file: `count` of them with `frames` stored frames each."""
+
+    state: tuple[Block, ...]
+    context: tuple[Block, ...] = ()
+
+    def __post_init__(self) -> None:
+        words = {"batch": "trajectories", "time": "frames"} | {axis: f"points along {axis}" for axis in self.space}
+        for block in (*self.state, *self.context):
+            for word, meaning in words.items():
+                if block.pattern.axis(word) is not None and block.size(word) != self.size(word):
+                    raise DataError(
+                        f"{block.array.label} has {block.size(word)} {meaning}, but {self._owner(word).array.label} "
+                        f"has {self.size(word)}."
+                    )
+        for block in self.state:
+            if block.pattern.axis("time") is None:
+                raise DataError(
+                    f"{block.array.label} has no time axis in {str(block.pattern)!r}, so there is nothing to "
+                    "predict. Name a time axis in `axes`, or use the array as context."
+                )
+
+    def _owner(self, word: str) -> Block:
+        """The first state block that has an axis."""
+        return next((block for block in self.state if block.pattern.axis(word) is not None), self.state[0])
+
+    def size(self, word: str) -> int:
+        """Length of an axis of the state, 1 if no field has it."""
+        return self._owner(word).size(word)
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Names of the space axes."""
+        return self.state[0].space
+
+    @property
+    def count(self) -> int:
+        """Number of trajectories."""
+        return self.size("batch")
+
+    @property
+    def frames(self) -> int:
+        """Number of stored frames."""
+        return self.size("time")
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether nothing has to be read from a file."""
+        return all(isinstance(block.array, MemoryArray) for block in (*self.state, *self.context))
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Points along each space axis."""
+        return tuple(self.size(word) for word in self.space)
+
+    def read(
+        self, rows: Rows, frames: slice, steps: tuple[int, ...]
+    ) -> tuple[Float[np.ndarray, "n t c *grid"], Float[np.ndarray, "n t k *grid"]]:
+        """State and context of a run of trajectories; fields that do not change are repeated, as views."""
+        count = len(range(*rows.indices(self.count))) if isinstance(rows, slice) else len(rows)
+        time = len(range(*frames.indices(self.frames)))
+        grid = tuple(len(range(0, points, step)) for points, step in zip(self.grid, steps, strict=True))
+
+        def gather(blocks: tuple[Block, ...]) -> np.ndarray:
+            pieces = [block.read(rows, frames, steps) for block in blocks]
+            pieces = [np.broadcast_to(piece, (count, time, piece.shape[2], *grid)) for piece in pieces]
+            if len(pieces) == 1:
+                return pieces[0]
+            return np.concatenate(pieces, axis=2) if pieces else np.empty((count, time, 0, *grid), np.float32)
+
+        return gather(self.state), gather(self.context)
+
+
+def split_channels(array: LazyArray, pattern: Pattern, names: tuple[str, ...], context: tuple[str, ...]) -> Part:
+    """One array whose channels are called `names`: those in `context` are known, the others are predicted."""
+    pattern.check(array.shape, what=array.label)
+    channels = pattern.size("channel", array.shape)
+    if len(names) != channels:
+        raise DataError(f"{array.label} has {channels} channels but {len(names)} names were given: {names}.")
+    unknown = [name for name in context if name not in names]
+    if unknown:
+        raise DataError(f"Context field {unknown[0]!r} is not among the fields {names}.")
+    known = tuple(names.index(name) for name in context)
+    predicted = tuple(i for i in range(channels) if i not in known)
+    if not predicted:
+        raise DataError(f"No field to predict: all of {names} were named as context.")
+    context_blocks = (Block(array, pattern, pattern.space, known),) if known else ()
+    return Part((Block(array, pattern, pattern.space, predicted),), context_blocks)
+
+
+def default_fields(channels: int) -> tuple[str, ...]:
+    """Names for channels that came without: u, or u0, u1, ..."""
+    return ("u",) if channels == 1 else tuple(f"u{i}" for i in range(channels))

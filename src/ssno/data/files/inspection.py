@@ -1,0 +1,207 @@
+"""Looking into a file or folder before training on it: what it is, what is in it, what is wrong with it.
+
+`inspect_data` recognises the format, or lists the arrays it found; reads the numbers a chunk at a time; and reports
+ranges, values that are not finite, trajectories that occur twice or stand still, frames that train and test share,
+seams that do not look periodic, and the command to train on it. Pictures are drawn by `ssno.plots.gallery`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssno.data.errors import DataError
+from ssno.data.files.probe import Contents
+from ssno.data.files.readers.protocol import WHOLE, ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
+from ssno.data.files.readers.zarr import is_zarr
+from ssno.data.files.suggest import suggest_axes, train_command
+from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, frozen, leak
+from ssno.data.load import open_folder
+from ssno.data.moments import Moments, Summary, chunks
+from ssno.data.trajectories import Trajectories
+
+MOST = 2 * 2**30  # bytes of frames looked at, unless everything is asked for
+SEAM = 4.0  # times the usual difference of neighbours: a larger step across the seam does not look periodic
+
+
+@dataclass(frozen=True)
+class FieldReport:
+    """One field of one set: its range and moments, the deviation of one-step changes, and values not finite."""
+
+    name: str
+    known: bool
+    low: float
+    high: float
+    mean: float
+    std: float
+    change: float
+    bad: int
+
+
+@dataclass(frozen=True)
+class SetReport:
+    """One split, or a whole file. Lists are of trajectory numbers."""
+
+    split: str
+    trajectories: int
+    examined: int
+    fields: tuple[FieldReport, ...]
+    not_finite: tuple[int, ...]
+    duplicates: tuple[tuple[int, int], ...]
+    frozen: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Everything found. `format` is None if the file was not recognised; then `problem` says why."""
+
+    path: str
+    container: str
+    format: str | None
+    arrays: Mapping[str, str]
+    refused: Mapping[str, str]
+    problem: str | None = None
+    name: str = ""
+    frames: int = 0
+    dt: float | None = None
+    axes: tuple[Mapping[str, Any], ...] = ()
+    parameters: Mapping[str, tuple[float, float]] | None = None
+    sets: tuple[SetReport, ...] = ()
+    leaks: tuple[Leak, ...] = ()
+    notes: tuple[str, ...] = ()
+    command: str = ""
+
+
+def open_sets(path: Path, options: ReadOptions = DEFAULTS) -> tuple[dict[str, Trajectories], Contents | None]:
+    """The splits of a file or folder as stored; for a file also its contents."""
+    if path.is_dir() and not is_zarr(path):
+        return dict(open_folder(path, options, split=WHOLE)), None
+    contents = examine(path)
+    return dict(open_contents(contents, options)), contents
+
+
+def inspect_data(
+    path: Path, options: ReadOptions = DEFAULTS, *, against: Path | None = None, most: int | None = MOST
+) -> tuple[Inspection, dict[str, Trajectories]]:
+    """Inspect a file or folder, and compare it with another one if `against` is given.
+
+    At most about `most` bytes of frames are read, evenly spread over the trajectories; all of them if None. Returns
+    the report and the trajectories (none if the file was not recognised).
+    """
+    if path.is_dir() and not is_zarr(path):
+        found = Inspection(str(path), "folder", "folder of splits", {}, {})
+        sets, _ = open_sets(path, options)
+    else:
+        contents = examine(path)
+        listed = {name: f"{np.dtype(stored.dtype)} {stored.shape}" for name, stored in contents.arrays.items()}
+        found = Inspection(str(path), contents.kind, None, listed, contents.refused)
+        try:
+            sets = dict(open_contents(contents, options))
+        except DataError as error:
+            return replace(found, problem=str(error), command=_retry(path, contents, options)), {}
+        found = replace(found, format=reader_for(contents, options).name)
+    reports, hashes, notes = [], {}, []
+    for split, data in sets.items():
+        report, hashes[split], seams = _examine_set(split, data, most)
+        reports.append(report)
+        notes += [*data.notes, *seams]
+    others = hashes if against is None else {}
+    if against is not None:
+        for split, data in open_sets(against, options)[0].items():
+            others[f"{against.name}:{split}"] = _examine_set(split, data, most)[1]
+    return replace(
+        found,
+        **_describe(next(iter(sets.values()))),
+        sets=tuple(reports),
+        leaks=tuple(_leaks(hashes, others, same=against is None)),
+        notes=tuple(dict.fromkeys(notes)),
+        command=train_command(path, options, sets),
+    ), sets
+
+
+def _describe(data: Trajectories) -> dict[str, Any]:
+    try:
+        dt = data.time_step
+    except DataError:
+        dt = None
+    axes = [{**vars(axis), "spacing": axis.spacing} for axis in data.axes]
+    numbers = {key: values for key, values in data.parameters.items() if values.ndim == 1}
+    ranges = {key: (float(values.min()), float(values.max())) for key, values in numbers.items()}
+    return {"name": data.name, "frames": len(data.times), "dt": dt, "axes": tuple(axes), "parameters": ranges}
+
+
+def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetReport, Hashes, list[str]]:
+    """Read a set once, chunk by chunk."""
+    one = 4 * len(data.times) * (len(data.fields) + len(data.context_fields)) * prod(a.points for a in data.axes)
+    step = 1 if most is None else max(1, -(-len(data) * one // most))
+    view = data.select(indices=slice(None, None, step))
+    numbers = np.arange(len(data))[::step]
+    total: Summary | None = None
+    hashes: list[Hashes] = []
+    bad: list[int] = []
+    seams: list[str] = []
+    for chunk in chunks(view):
+        frames = view.read(chunk, finite=False)
+        part = Summary.of(frames)
+        total = part if total is None else total.merged(part)
+        hashes.append(frame_hashes(frames.state))
+        wrong = [~values.isfinite().flatten(1).all(1) for values in frames if values.numel()]
+        bad += numbers[chunk][np.logical_or.reduce([flags.numpy() for flags in wrong])].tolist()
+        if not seams and not bad:
+            seams = _seams(frames.state.numpy(), data)
+    assert total is not None
+    joined = np.concatenate(hashes)
+    fields = [
+        *_fields(data.fields, total.state, total.state_change, known=False),
+        *_fields(data.context_fields, total.context, total.context_change, known=True),
+    ]
+    pairs = [(int(numbers[a]), int(numbers[b])) for a, b in duplicates(joined)]
+    still = tuple(int(numbers[n]) for n in frozen(joined))
+    report = SetReport(split, len(data), len(view), tuple(fields), tuple(bad), tuple(pairs), still)
+    return report, joined, seams
+
+
+def _fields(names: tuple[str, ...], values: Moments, changes: Moments, *, known: bool) -> list[FieldReport]:
+    columns = (values.low, values.high, values.mean, values.std, changes.std)
+    rows = zip(names, *(column.tolist() for column in columns), values.bad.tolist(), strict=True)
+    return [FieldReport(name, known, *numbers) for name, *numbers in rows]
+
+
+def _seams(state: np.ndarray, data: Trajectories) -> list[str]:
+    """Axes that are declared periodic but jump from the last point to the first."""
+    notes = []
+    for axis, dim in zip(data.axes, range(-len(data.axes), 0), strict=True):
+        lines = np.moveaxis(state, dim, -1).astype(np.float64)
+        inside = np.square(np.diff(lines, axis=-1)).mean() if axis.points > 2 else 0.0
+        across = np.square(lines[..., 0] - lines[..., -1]).mean()
+        if axis.periodic and inside > 0 and across > SEAM**2 * inside:
+            notes.append(
+                f"{axis.name} does not look periodic: the step across its ends is {np.sqrt(across / inside):.3g} times "
+                "the usual one. Give --no-periodic if it is not."
+            )
+    return notes
+
+
+def _leaks(hashes: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], *, same: bool) -> list[Leak]:
+    """Every set against every other; within one dataset, later splits against earlier ones."""
+    names = list(others)
+    found = []
+    for position, here in enumerate(hashes):
+        for there in names[:position] if same else names:
+            if shared := leak(hashes[here], others[there], here=here, there=there):
+                found.append(shared)
+    return found
+
+
+def _retry(path: Path, contents: Contents, options: ReadOptions) -> str:
+    """How to call `inspect` again for a file whose axes nobody named."""
+    arrays = options.arrays or tuple(sorted(contents.arrays, key=lambda name: -contents[name].size)[:1])
+    axes = suggest_axes(contents[arrays[0]].shape) if arrays and arrays[0] in contents.arrays else None
+    if axes is None or options.axes is not None:
+        return ""
+    chosen = f" --arrays {arrays[0]}" if len(contents.arrays) > 1 else ""
+    return f'ssno data inspect {path}{chosen} --axes "{axes}"'

@@ -1,0 +1,202 @@
+"""Ask a child process what is in a file, before this process touches it.
+
+HDF5 is a C library, and a damaged or hostile file can crash it, make it loop or ask for all memory. So files are first
+opened by a child (`ssno.data.files.examine.child`) with limited memory and time: its crash is our `DataError`. The
+child is started once and kept. What it found is a `Contents`: the arrays of the file, ready to be read lazily.
+"""
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+import numpy as np
+from jaxtyping import Num
+
+from ssno.data.errors import DataError
+from ssno.data.files.arrays import H5Array, LazyArray, MappedArray, Stamp
+from ssno.data.files.whole_arrays import MatlabArray, ZippedArray
+
+TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
+COMPUTING = 2  # seconds of computing, and one more per 16 MiB read through
+BUDGET = 128 * 2**20  # bytes read through at most: whole small files, samples of large ones
+OUT_OF_SECONDS = 24  # SIGXCPU
+SMALL = 64 * 2**20  # bytes of coordinates and parameters, which are read at once
+# The child needs no torch, so it must not run ssno/__init__.py: it gets an empty package with the same path.
+BOOT = """
+import sys, types
+for name in ("ssno", "ssno.data", "ssno.data.files"):
+    path = "/".join([sys.argv[1], *name.split(".")[1:]])
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [path]
+from ssno.data.files.examine.child import main
+main()
+"""
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of a file: where it is, what it holds, what the file says about it, what the user should know."""
+
+    array: LazyArray
+    dtype: str
+    attributes: Mapping[str, Any]
+    dims: tuple[str, ...]
+    remark: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def size(self) -> int:
+        """Bytes of all numbers."""
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything in a file that can be read, by name, and what cannot, with the reason."""
+
+    stamp: Stamp
+    kind: str
+    arrays: Mapping[str, StoredArray]
+    groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return self.stamp.shown
+
+    def __getitem__(self, name: str) -> StoredArray:
+        """The array of this name, or an error that says what there is."""
+        if name in self.arrays:
+            return self.arrays[name]
+        if name in self.refused:
+            raise DataError(f"{name!r} in {self.path} {self.refused[name]}.")
+        near = get_close_matches(name, self.arrays, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(f"{self.path} has no array {name!r}; it has {', '.join(self.arrays) or 'none'}.{hint}")
+
+    def values(self, name: str) -> Num[np.ndarray, "..."]:
+        """All numbers of a small array (coordinates, parameters)."""
+        stored = self[name]
+        if stored.size > SMALL:
+            raise DataError(f"{stored.array.label} has {stored.size} bytes, too many for coordinates or parameters.")
+        return stored.array.read((slice(None),) * len(stored.shape))
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        """Attributes of a group; those of the file itself without a name."""
+        return self.groups.get(group, {})
+
+
+def contents_of(path: str | Path, *, budget: int = BUDGET, time_limit: float = TIME_LIMIT) -> Contents:
+    """Examine a file in the child process. Raises `FileNotFoundError` or `DataError`."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if not path.is_file():
+        raise DataError(f"{path} is not a file.")
+    stamp = Stamp.of(path.resolve())
+    if stamp.size == 0:
+        raise DataError(f"{path} is empty.")
+    return _examined(stamp, budget, time_limit)
+
+
+@lru_cache(maxsize=4096)
+def _examined(stamp: Stamp, budget: int, time_limit: float) -> Contents:
+    seconds = COMPUTING + min(stamp.size, budget) // 2**24
+    request = {"path": str(stamp.path), "budget": budget, "seconds": seconds}
+    answer = _child().ask(request, time_limit=time_limit)
+    if "error" in answer:
+        raise DataError(f"{stamp.shown} {answer['error']}.")
+    arrays = {}
+    for record in answer["arrays"]:
+        where = {"stamp": stamp, "key": record["name"], "shape": tuple(record["shape"]), "dtype": record["dtype"]}
+        array: LazyArray
+        if "member" in record:
+            array = ZippedArray(**where, member=record["member"])
+        elif "variable" in record:
+            array = MatlabArray(**where)
+        elif "offset" in record:
+            array = MappedArray(**where, offset=record["offset"], strides=tuple(record["strides"]))
+        else:
+            array = H5Array(**where)
+        arrays[record["name"]] = StoredArray(array, record["dtype"], record["attributes"], tuple(record["dims"]))
+    return Contents(stamp, answer["kind"], arrays, answer["groups"], answer["refused"])
+
+
+class Child:
+    """The examining process of this process: started when first asked, replaced when it dies."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[str] | None = None
+        self.owner = 0
+        self.lock = threading.Lock()
+
+    def ask(self, request: Mapping[str, Any], *, time_limit: float) -> dict[str, Any]:
+        """Send one request and wait for its answer; a crash or a silence becomes a `DataError`."""
+        with self.lock:
+            process = self._running()
+            assert process.stdin is not None
+            lines: Queue[str] = Queue()
+            try:
+                process.stdin.write(json.dumps(request) + "\n")
+                process.stdin.flush()
+                threading.Thread(target=lambda: lines.put(process.stdout.readline()), daemon=True).start()  # type: ignore
+                line = lines.get(timeout=time_limit)
+            except (Empty, BrokenPipeError):
+                self.stop()
+                raise DataError(
+                    f"{request['path']} could not be examined within {time_limit:g} s: it is damaged, or on a very "
+                    "slow disk."
+                ) from None
+            if not line:
+                code = process.wait()
+                self.stop()
+                what = (
+                    f"kept the library that reads it busy for more than {request['seconds']} s"
+                    if code == -OUT_OF_SECONDS
+                    else f"crashed the library that reads it (exit code {code})"
+                )
+                raise DataError(f"{request['path']} {what}: it is damaged or hostile.")
+            return json.loads(line)
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        process, self.process = self.process, None
+        if process is not None and self.owner == os.getpid():
+            process.kill()
+            process.communicate()
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self.process is None or self.owner != os.getpid() or self.process.poll() is not None:
+            self.stop()
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", BOOT, str(Path(__file__).parents[2])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+            self.owner = os.getpid()
+        return self.process
+
+
+@lru_cache(maxsize=1)
+def _child() -> Child:
+    child = Child()
+    atexit.register(child.stop)
+    return child

@@ -1,0 +1,247 @@
+"""Any file of arrays: the user's own HDF5, NetCDF, NPZ, NPY or Zarr.
+
+What the user says (`axes`, `arrays`, `fields`, `context`, `dt`, `lengths`) comes first; then what the file says:
+names of dimensions (NetCDF, HDF5 labels, Zarr), coordinate arrays called `time`, `x`, ... of fitting length,
+attributes that pack numbers (`scale_factor`, `add_offset`, `_FillValue`). What remains unknown is an error that lists
+what was found, except the time step and the lengths, which are 1 and noted.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+
+from ssno.data.errors import DataError
+from ssno.data.files.blocks import Block, Part, default_fields
+from ssno.data.files.patterns import MEANING, Pattern, example_pattern, parse_pattern
+from ssno.data.files.probe import Contents, StoredArray
+from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.files.suggest import suggest_axes
+from ssno.data.grids import axis_from_coordinates, box
+from ssno.data.trajectories import Trajectories
+from ssno.pde.problems.problem import Axis
+
+NAMELESS = "array"  # what examiners call the one array of a file that has no names
+TAKES = frozenset({"axes", "arrays", "fields", "context", "dt", "lengths", "periodic"})
+
+
+def recognise(contents: Contents) -> bool:
+    """Any file with an array of at least two axes."""
+    return any(len(stored.shape) >= 2 for stored in contents.arrays.values())
+
+
+def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectories]:
+    """The arrays that the user names, or the only ones that can be meant."""
+    names = state_arrays(contents, options)
+    pattern = pattern_for(contents, names[0], options)
+    fields, state, context = _fields(contents, names, pattern, options)
+    part = Part(state, tuple(context.values()))
+    sizes = {word: part.size(word) for word in ("batch", "time", *part.space)}
+    times, time_note = _times(contents, names[0], sizes["time"], options)
+    axes, space_note = _axes(contents, sizes, part.space, options)
+    data = Trajectories.from_parts(
+        [part],
+        name=contents.path.stem,
+        fields=fields,
+        context_fields=list(context),
+        times=times,
+        axes=axes,
+        parameters=_parameters(contents, sizes, used={*names, *options.context}),
+        notes=[note for note in (time_note, space_note, *(contents[name].remark for name in names)) if note],
+        limit=options.limit,
+    )
+    return {WHOLE: data}
+
+
+def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
+    """Names of the arrays that hold the state: the user's choice, or all candidates if they look alike."""
+    if options.arrays:
+        for name in options.arrays:
+            _ = contents[name]  # an unknown name is an error that says what there is
+        return options.arrays
+    axes = None if options.axes is None else len(parse_pattern(options.axes).words)
+    candidates = {
+        name: stored
+        for name, stored in contents.arrays.items()
+        if name not in options.context
+        and (len(stored.shape) >= 2 if axes is None else len(stored.shape) == axes)
+        and not _is_coordinate(name, stored)
+    }
+    if not candidates:
+        wanted = "at least 2" if axes is None else str(axes)
+        raise DataError(f"{contents.path} has no array with {wanted} axes. It holds: {listing(contents)}.")
+    if len({(stored.shape, stored.dims) for stored in candidates.values()}) > 1:
+        raise DataError(
+            f"{contents.path} holds several arrays that could be the state: {listing(contents)}. "
+            "Choose with --arrays NAME."
+        )
+    return tuple(candidates)
+
+
+def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
+    """The names of an array's axes: from the user, from the file's dimensions, or from its coordinates."""
+    stored = contents[name]
+    if options.axes is not None:
+        pattern = parse_pattern(options.axes)
+        pattern.check(stored.shape, what=stored.array.label)
+        return pattern
+    if stored.dims:
+        words = [_word(dim) for dim in stored.dims]
+    else:
+        lengths = _coordinate_lengths(contents)
+        owners = [[word for word, n in lengths.items() if n == size] for size in stored.shape]
+        words = [owner[0] if len(owner) == 1 else "" for owner in owners]
+        if words and not words[0] and all(words[1:]):
+            words[0] = "batch"  # everything after the first axis has a coordinate, so the first counts trajectories
+    if all(words) and len(set(words)) == len(words) and "time" in words:
+        return parse_pattern(" ".join(words))
+    raise DataError(
+        f"The axes of {stored.array.label}, of shape {stored.shape}, have no names. Name them, one word per axis: "
+        f'--axes "{suggest_axes(stored.shape) or example_pattern(len(stored.shape))}" (a guess).'
+    )
+
+
+def listing(contents: Contents) -> str:
+    """Names, shapes and types of everything in a file, and what will not be read."""
+    found = [f"{name} {stored.shape} {np.dtype(stored.dtype)}" for name, stored in contents.arrays.items()]
+    found += [f"{name} (not read: {why})" for name, why in contents.refused.items()]
+    return "; ".join(found) or "nothing"
+
+
+def _fields(
+    contents: Contents, names: tuple[str, ...], pattern: Pattern, options: ReadOptions
+) -> tuple[list[str], tuple[Block, ...], dict[str, Block]]:
+    """Names of the predicted channels, their blocks, and a block for each context channel."""
+    channels = pattern.size("channel", contents[names[0]].shape)
+    if channels == 1:
+        labels = ["u" if name == NAMELESS else _short(name) for name in names]
+    elif len(names) == 1:
+        labels = list(default_fields(channels))
+    else:
+        labels = [f"{_short(name)}{i}" for name in names for i in range(channels)]
+    if options.fields:
+        if len(options.fields) != len(labels):
+            raise DataError(f"{contents.path} has {len(labels)} channels, but `fields` names {options.fields}.")
+        labels = list(options.fields)
+    context: dict[str, Block] = {}
+    for known in options.context:
+        if known in labels:
+            owner, channel = divmod(labels.index(known), channels)
+            context[known] = _block(contents[names[owner]], pattern, pattern.space, (channel,))
+        else:
+            context |= _context_array(contents, known, contents[names[0]], pattern)
+    predicted = [label for label in labels if label not in context]
+    blocks = []
+    for owner, name in enumerate(names):
+        mine = tuple(i for i in range(channels) if labels[owner * channels + i] in predicted)
+        if mine:
+            blocks.append(_block(contents[name], pattern, pattern.space, mine))
+    if not blocks:
+        raise DataError(f"No field to predict: all of {labels} were named as context.")
+    return predicted, tuple(blocks), context
+
+
+def _context_array(contents: Contents, name: str, state: StoredArray, pattern: Pattern) -> dict[str, Block]:
+    """A known field in an array of its own: it may lack any axes of the state, as long as the lengths say which."""
+    stored = contents[name]
+    words = [word for word in pattern.words if word != "1"]
+    for missing in range(len(words)):
+        for dropped in combinations(sorted(words, key=lambda word: word not in ("time", "channel", "batch")), missing):
+            kept = tuple(word for word in words if word not in dropped)
+            if tuple(pattern.size(word, state.shape) for word in kept) == stored.shape:
+                channels = pattern.size("channel", state.shape) if "channel" in kept else 1
+                labels = [_short(name)] if channels == 1 else [f"{_short(name)}{i}" for i in range(channels)]
+                blocks = [_block(stored, Pattern(kept), pattern.space, (i,)) for i in range(channels)]
+                return dict(zip(labels, blocks, strict=True))
+    raise DataError(
+        f"Context {stored.array.label} has shape {stored.shape}, which does not fit {state.shape} = ({pattern})."
+    )
+
+
+def _block(stored: StoredArray, pattern: Pattern, space: tuple[str, ...], channels: tuple[int, ...]) -> Block:
+    """A block with the packing that NetCDF's conventions describe."""
+    numbers = {key: value for key, value in stored.attributes.items() if isinstance(value, int | float)}
+    lists = {key: value[0] for key, value in stored.attributes.items() if isinstance(value, list) and len(value) == 1}
+    numbers |= {key: value for key, value in lists.items() if isinstance(value, int | float)}
+    missing = numbers.get("_FillValue", numbers.get("missing_value"))
+    return Block(
+        stored.array,
+        pattern,
+        space,
+        channels,
+        scale=float(numbers.get("scale_factor", 1.0)),
+        shift=float(numbers.get("add_offset", 0.0)),
+        missing=None if missing is None or missing != missing else float(np.dtype(stored.dtype).type(missing)),
+    )
+
+
+def _times(contents: Contents, name: str, frames: int, options: ReadOptions) -> tuple[np.ndarray, str]:
+    if options.dt is not None:
+        return options.dt * np.arange(frames, dtype=np.float64), ""
+    for key, stored in contents.arrays.items():
+        if _word(key) == "time" and stored.shape == (frames,):
+            return contents.values(key).astype(np.float64), ""
+    step = {**contents.attributes(), **contents[name].attributes}.get("dt")
+    if isinstance(step, int | float) and 0 < step < float("inf"):
+        return float(step) * np.arange(frames, dtype=np.float64), ""
+    return np.arange(frames, dtype=np.float64), "The file has no times: the step is taken as 1. Give --dt."
+
+
+def _axes(
+    contents: Contents, sizes: Mapping[str, int], space: tuple[str, ...], options: ReadOptions
+) -> tuple[tuple[Axis, ...], str]:
+    points = [sizes[word] for word in space]
+    if options.lengths:
+        return box(space, points, lengths=options.lengths, periodic=options.periodic), ""
+    found = {}
+    for key, stored in contents.arrays.items():
+        word = _word(key)
+        if word in space and stored.shape == (sizes[word],) and sizes[word] > 1:
+            try:
+                found[word] = axis_from_coordinates(
+                    word, contents.values(key).astype(np.float64), periodic=options.periodic, what=stored.array.label
+                )
+            except DataError as error:
+                raise DataError(f"{error} Give --lengths to use the points as equally spaced.") from error
+    unit = box(space, points, periodic=options.periodic)
+    unknown = ", ".join(word for word in space if word not in found)
+    note = f"The file has no coordinates for {unknown}: length 1 is assumed. Give --lengths." if unknown else ""
+    return tuple(found.get(axis.name, axis) for axis in unit), note
+
+
+def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str]) -> dict[str, np.ndarray]:
+    """Arrays with one number per trajectory, if nothing else has that length."""
+    count = sizes["batch"]
+    if count == 1 or count in [size for word, size in sizes.items() if word != "batch"]:
+        return {}
+    return {
+        _short(name): contents.values(name)
+        for name, stored in contents.arrays.items()
+        if stored.shape == (count,) and name not in used and _word(name) not in sizes
+    }
+
+
+def _coordinate_lengths(contents: Contents) -> dict[str, int]:
+    """Lengths of one-axis arrays called time, x, y or z (or lat, lon)."""
+    named = {_word(name): stored.shape for name, stored in contents.arrays.items() if len(stored.shape) == 1}
+    return {word: shape[0] for word, shape in named.items() if word in ("time", "x", "y", "z", "lat", "lon")}
+
+
+def _is_coordinate(name: str, stored: StoredArray) -> bool:
+    return name in stored.dims or _word(name) in ("time", "x", "y", "z", "lat", "lon")
+
+
+def _short(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _word(name: str) -> str:
+    """What a dimension or coordinate called so means: `t-coordinate` and `times` are time, `longitude` is lon."""
+    word = _short(name).lower()
+    for ending in ("-coordinate", "_coordinate", "_coord", "-coord", "coord", "itude"):
+        word = word.removesuffix(ending)
+    word = {"times": "time", "long": "lon", "latit": "lat", "longit": "lon", "xs": "x", "ts": "time"}.get(word, word)
+    return MEANING.get(word, word)
+
+
+READER = Reader("arrays", TAKES, recognise, open_file)

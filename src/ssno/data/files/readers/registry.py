@@ -1,0 +1,64 @@
+"""All readers, most specific first, and the one way to open a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ssno.data.errors import DataError
+from ssno.data.files.probe import BUDGET, Contents, contents_of
+from ssno.data.files.readers import fourierflow, li, lpsda, pdebench, plain, poseidon, well
+from ssno.data.files.readers.protocol import Reader, ReadOptions
+from ssno.data.files.readers.zarr import is_zarr, zarr_contents
+from ssno.data.trajectories import Trajectories
+
+READERS: tuple[Reader, ...] = (
+    pdebench.READER,
+    lpsda.READER,
+    li.READER,
+    fourierflow.READER,
+    poseidon.READER,
+    well.READER,
+    plain.READER,
+)
+DEFAULTS = ReadOptions()
+
+
+def examine(path: Path, *, budget: int = BUDGET) -> Contents:
+    """What is in a file or a Zarr store; up to `budget` bytes of a file are read through to see that they can be."""
+    return zarr_contents(path) if is_zarr(path) else contents_of(path, budget=budget)
+
+
+def reader_for(contents: Contents, options: ReadOptions = DEFAULTS) -> Reader:
+    """The reader that knows this file. Naming `axes` or `arrays` means: as plain arrays."""
+    if options.axes is not None or options.arrays:
+        return plain.READER
+    for reader in READERS:
+        if reader.recognise(contents):
+            return reader
+    raise DataError(
+        f"{contents.path} holds nothing that can be read as trajectories; it holds: {plain.listing(contents)}."
+    )
+
+
+def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mapping[str, Trajectories]:
+    """Trajectories per split, or under "all" if the file is not divided."""
+    reader = reader_for(contents, options)
+    if unused := sorted(options.given - reader.takes):
+        raise DataError(
+            f"{contents.path} was recognised as {reader.name!r}, which does not take `{unused[0]}`. "
+            "Name its `axes` to read it as plain arrays."
+        )
+    try:
+        return reader.open(contents, options)
+    except DataError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        # Metadata of a damaged or hostile file can be of any type; whatever trips over it, the file is at fault.
+        raise DataError(
+            f"{contents.path} looks like {reader.name!r}, but is not as that format says "
+            f"({type(error).__name__}: {error})."
+        ) from error
+
+
+def open_file(path: str | Path, options: ReadOptions = DEFAULTS) -> Mapping[str, Trajectories]:
+    """Examine a file, recognise its format and open it."""
+    return open_contents(examine(Path(path)), options)

@@ -1,0 +1,67 @@
+"""Guesses that a person has to confirm: what the axes of a bare array may be, and the command to train on a file."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.trajectories import Trajectories
+
+FEW = 16  # channels at most
+LEAST = 8  # points at least
+SHORTEST = 6  # frames of a piece: four given, two to predict
+
+
+def suggest_axes(shape: tuple[int, ...]) -> str | None:
+    """A likely pattern for an array: neighbouring axes of equal length are space, a short one is channels.
+
+    (1200, 64, 64, 20) gives "batch x y time", (100, 26, 512) "batch time x", (50, 21, 5, 128, 128) "batch time
+    channel x y". None if there are too few or too many axes to guess.
+    """
+    if not 2 <= len(shape) <= 6:
+        return None
+    space = _space(shape)
+    rest = [axis for axis in range(len(shape)) if axis not in space]
+    channel = None
+    if len(rest) >= 2:
+        short = min(rest[1:] if rest[0] == 0 else rest, key=lambda axis: shape[axis])  # the first is never channels
+        if shape[short] <= FEW and (len(rest) == 3 or short > max(space)):
+            channel = short
+            rest.remove(short)
+    while len(rest) > 2 and len(space) < 3:  # a grid of unequal sides: the axis beside the longest one is space too
+        space.insert(0, rest.pop(max(i for i, axis in enumerate(rest) if axis < space[0])))
+    if not 1 <= len(rest) <= 2:
+        return None
+    words = dict(zip(space, "xyz", strict=False)) | ({} if channel is None else {channel: "channel"})
+    words |= dict(zip(rest, ["time"] if len(rest) == 1 else ["batch", "time"], strict=True))
+    return " ".join(words[axis] for axis in range(len(shape)))
+
+
+def _space(shape: tuple[int, ...]) -> list[int]:
+    """The longest run of equal lengths, or the longest axis that is not the first."""
+    runs: list[list[int]] = []
+    for axis, length in enumerate(shape):
+        if runs and shape[runs[-1][-1]] == length and length >= LEAST and len(runs[-1]) < 3:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    best = max(runs, key=len)
+    if len(best) > 1:
+        return best
+    return [max(range(1, len(shape)), key=lambda axis: shape[axis])]
+
+
+def train_command(path: Path, options: ReadOptions, sets: Mapping[str, Trajectories]) -> str:
+    """The command that trains on a file as it was just read."""
+    words = ["ssno", "train", str(path)]
+    for name in ("axes", "arrays", "fields", "context", "dt", "lengths", "viscosity"):
+        value = getattr(options, name)
+        if name in options.given:
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--data.{name}", *(str(item) for item in values)]
+    if not options.periodic:
+        words.append("--data.no-periodic")
+    data = next(iter(sets.values()))
+    if sum(len(part) for part in sets.values()) < 3 and len(data.times) >= 3 * SHORTEST:
+        words += ["--data.cut", str(max(SHORTEST, len(data.times) // 20))]
+    return shlex.join(words)

@@ -1,0 +1,82 @@
+"""Arrays that can only be read whole, because they are compressed in one piece: compressed NPZ, MATLAB version 5.
+
+They are kept in memory once read, at most two of them, and refused if they are too large for that.
+"""
+
+import abc
+import zipfile
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
+
+from ssno.data.errors import DataError
+from ssno.data.files.arrays import FileArray, Selection
+
+MAX_BYTES = 4 * 2**30
+UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, EOFError)
+BROKEN = (zipfile.BadZipFile, zlib.error, MatReadError)
+
+
+@dataclass(frozen=True)
+class WholeArray(FileArray):
+    """An array without parts. A format says what it is called and what to use instead of it for large arrays."""
+
+    container: ClassVar[str]
+    instead: ClassVar[str]
+
+    def part(self, selection: Selection) -> np.ndarray:
+        size = prod(self.shape) * np.dtype(self.dtype).itemsize
+        if size > MAX_BYTES:
+            raise DataError(
+                f"{self.label} takes {size / 2**30:.3g} GiB, and {self.container} can only be read whole (limit "
+                f"{MAX_BYTES / 2**30:g} GiB). {self.instead}"
+            )
+        return _whole(self)[selection]
+
+    @abc.abstractmethod
+    def load(self) -> np.ndarray:
+        """All of it, in the type that the file has."""
+
+
+@dataclass(frozen=True)
+class ZippedArray(WholeArray):
+    """A compressed member of an NPZ file."""
+
+    member: str
+
+    container: ClassVar[str] = "a compressed NPZ file"
+    instead: ClassVar[str] = "Store it uncompressed (numpy.savez) or as HDF5."
+
+    def load(self) -> np.ndarray:
+        with zipfile.ZipFile(self.stamp.path) as archive, archive.open(self.member) as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+
+
+@dataclass(frozen=True)
+class MatlabArray(WholeArray):
+    """A variable of a MATLAB file of version 5."""
+
+    container: ClassVar[str] = "a MATLAB file of version 5"
+    instead: ClassVar[str] = "Save it with -v7.3."
+
+    def load(self) -> np.ndarray:
+        # mat_dtype: MATLAB stores small numbers in small types; ask for the type that the variable has.
+        stored = loadmat(self.stamp.path, appendmat=False, variable_names=[self.key], mat_dtype=True)[self.key]
+        return stored.astype(self.dtype, copy=False)
+
+
+@lru_cache(maxsize=2)
+def _whole(array: WholeArray) -> np.ndarray:
+    try:
+        values = array.load()
+    except (*UNREADABLE, *BROKEN) as error:
+        raise DataError(f"Cannot read {array.label}: {error}") from error
+    if values.shape != array.shape or values.dtype.str != array.dtype:
+        raise DataError(f"{array.label} is {values.dtype} {values.shape}, expected {array.dtype} {array.shape}.")
+    return values

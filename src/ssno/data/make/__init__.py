@@ -1,0 +1,1 @@
+"""Generating datasets: plans, production lines, continuation."""

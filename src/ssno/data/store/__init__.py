@@ -1,0 +1,1 @@
+"""Datasets in our own layout: shards, manifests, verification."""

@@ -1,0 +1,160 @@
+"""Write any trajectories in our own layout: checksummed shards, a sealed manifest.
+
+The new folder is filled under the name `OUT.partial` and renamed when it is whole, so an interrupted conversion is
+never taken for a dataset. What it holds can be checked with `ssno data verify` and loaded like a generated dataset.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssno.base.provenance import provenance
+from ssno.base.whole import write_whole
+from ssno.data.division import divide
+from ssno.data.errors import DataError
+from ssno.data.files.readers.protocol import WHOLE
+from ssno.data.make.plan import LARGEST_SHARD, MOST_SHARDS, MOST_TRAJECTORIES, Shard
+from ssno.data.moments import chunks
+from ssno.data.seeds import SPLITS
+from ssno.data.store.manifest import PROGRESS, Entry, write_manifest
+from ssno.data.store.storage import Layout, NotFinite, ShardEncoder
+from ssno.data.trajectories import Trajectories
+
+Report = Callable[[int, int], None]
+
+
+def divided(sets: Mapping[str, Trajectories], sizes: tuple[float | int, ...]) -> dict[str, Trajectories]:
+    """Train, valid and test: as the source has them, or by dividing its one set."""
+    if WHOLE not in sets:
+        return {split: data for split, data in sets.items() if len(data)}
+    whole = sets[WHOLE]
+    rows = divide(len(whole), sizes)
+    return {split: whole.select(indices=rows[split]) for split in SPLITS if len(rows[split])}
+
+
+def finite_only(data: Trajectories) -> Trajectories:
+    """The trajectories that are finite everywhere, found by reading them all."""
+    kept: list[int] = []
+    for chunk in chunks(data):
+        frames = data.read(chunk, finite=False)
+        fine = np.logical_and.reduce([values.isfinite().flatten(1).all(1).numpy() for values in frames])
+        kept += np.arange(len(data))[chunk][fine].tolist()
+    return data.select(indices=kept)
+
+
+def plan_shards(sets: Mapping[str, Trajectories], per_shard: int | None) -> list[Shard]:
+    """Files of the new dataset, at most 64 trajectories or 64 MiB each unless `per_shard` says otherwise."""
+    data = next(iter(sets.values()))
+    channels = len(data.fields) + len(data.context_fields)
+    one = 4 * len(data.times) * channels * prod(axis.points for axis in data.axes)
+    size = per_shard or max(1, min(MOST_TRAJECTORIES, LARGEST_SHARD // one))
+    size = max(size, -(-max(len(part) for part in sets.values()) // MOST_SHARDS))
+    return [
+        Shard(split, first // size, first, min(size, len(sets[split]) - first))
+        for split in SPLITS
+        if split in sets
+        for first in range(0, len(sets[split]), size)
+    ]
+
+
+def convert_data(
+    sets: Mapping[str, Trajectories],
+    out: Path,
+    *,
+    source: str,
+    per_shard: int | None = None,
+    report: Report = lambda done, total: None,
+) -> list[Entry]:
+    """Write the splits of a dataset to the new folder `out`. `report(done, total)` counts trajectories."""
+    if out.exists():
+        raise FileExistsError(f"{out} exists already; choose another name, or move it away.")
+    if not any(len(data) for data in sets.values()):
+        raise DataError(f"{source} has no trajectories to convert.")
+    partial = out.with_name(f"{out.name}.partial")
+    _clear(partial)
+    (partial / PROGRESS).mkdir(parents=True)
+    try:
+        total, done = sum(len(data) for data in sets.values()), 0
+        entries = []
+        for shard in plan_shards(sets, per_shard):
+            (partial / shard.path).parent.mkdir(exist_ok=True)
+            data = encode(sets[shard.split], shard, name=out.name, source=source)
+            write_whole(partial / shard.path, data)
+            entries.append(Entry.of(shard, data, provenance()))
+            done += shard.count
+            report(done, total)
+        write_manifest(partial, recipe=_recipe(sets, out.name, source), entries=entries, name=out.name)
+        (partial / PROGRESS).rmdir()
+        os.rename(partial, out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return entries
+
+
+def encode(data: Trajectories, shard: Shard, *, name: str, source: str) -> bytes:
+    """The file of one shard."""
+    layout = Layout(
+        name=name,
+        fields=data.fields,
+        axes=data.axes,
+        times=data.times,
+        context_fields=data.context_fields,
+        attributes={
+            "generator": "ssno data convert",
+            "generator_version": provenance()["ssno"],
+            "source": source,
+            "split": shard.split,
+            "first_trajectory": shard.first,
+        },
+    )
+    encoder = ShardEncoder(layout, count=shard.count)
+    blocks = [block for part in data.parts for block in part.context]
+    constant = bool(blocks) and all(block.pattern.axis("time") is None for block in blocks)
+    for number in shard.trajectories:
+        state, context = (values[0].numpy() for values in data.read([number]))
+        try:
+            encoder.append(
+                state,
+                (context[:1] if constant else context) if data.context_fields else None,
+                parameters={key: _number(values[number]) for key, values in data.parameters.items()},
+            )
+        except NotFinite as error:
+            raise DataError(f"Trajectory {number} of `{shard.split}` is not finite at {error.place}.") from error
+    return encoder.finish()
+
+
+def _number(value: Any) -> np.ndarray:
+    """Parameters are stored as float64 or int64."""
+    array = np.asarray(value)
+    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
+
+
+def _recipe(sets: Mapping[str, Trajectories], name: str, source: str) -> dict[str, Any]:
+    data = next(iter(sets.values()))
+    recipe = {
+        "dataset": name,
+        "source": source,
+        "counts": {split: len(sets[split]) if split in sets else 0 for split in SPLITS},
+        "fields": data.fields,
+        "context_fields": data.context_fields,
+        "axes": [asdict(axis) for axis in data.axes],
+        "times": data.times.tolist(),
+    }
+    return json.loads(json.dumps(recipe))
+
+
+def _clear(partial: Path) -> None:
+    """Remove what an interrupted conversion left; anything else of that name is not ours to remove."""
+    if not partial.exists():
+        return
+    if not (partial / PROGRESS).is_dir():
+        raise FileExistsError(f"{partial} exists and is not the rest of a conversion; move it away.")
+    shutil.rmtree(partial)

@@ -1,0 +1,177 @@
+"""The manifest: what a dataset's folder must contain, byte for byte, and the notes of an unfinished one.
+
+    data/ks-0.075-paper/manifest.json            sealed list of all shards, written last
+                        .progress/recipe.json    the plan, written first: other plans are refused
+                        .progress/train-shard-000.json   a note per finished shard, written after it
+                        train/shard-000.h5 ...
+
+A manifest holds the sha256 of every shard and of itself, in one canonical spelling, so that any changed bit in the
+folder shows. The notes make an interrupted or shared-out generation continue; the last one turns them into the
+manifest and removes them.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ssno.base.whole import write_whole
+from ssno.data.errors import DataError
+from ssno.data.make.plan import Shard
+from ssno.data.seeds import Split
+
+MANIFEST = "manifest.json"
+PROGRESS = ".progress"
+FORMAT = "ssno-dataset"
+FORMAT_VERSION = 1
+SEAL = "manifest_sha256"
+LARGEST_MANIFEST = 64 * 2**20
+SHARD_PATH = re.compile(r"(train|valid|test)/shard-[0-9]{3}\.h5")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished shard: where it is, which trajectories it holds, and the fingerprint of its bytes."""
+
+    path: str
+    split: Split
+    first: int
+    count: int
+    size: int
+    sha256: str
+    provenance: Mapping[str, str | int]
+
+    @classmethod
+    def of(cls, shard: Shard, data: bytes, provenance: Mapping[str, str | int]) -> "Entry":
+        """The entry of a shard whose file is `data`."""
+        digest = hashlib.sha256(data).hexdigest()
+        return cls(shard.path, shard.split, shard.first, shard.count, len(data), digest, provenance)
+
+
+def canonical(content: Mapping[str, Any]) -> bytes:
+    """The one spelling of a JSON object that we write and accept."""
+    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def seal(content: Mapping[str, Any]) -> bytes:
+    """The bytes of a sealed file: canonical JSON that contains the sha256 of the rest."""
+    return canonical({**content, SEAL: hashlib.sha256(canonical(content)).hexdigest()})
+
+
+def unseal(path: Path) -> dict[str, Any]:
+    """Read a sealed file. Any difference from what `seal` wrote raises `DataError`."""
+    if path.stat().st_size > LARGEST_MANIFEST:
+        raise DataError(f"{path} is larger than any manifest ({path.stat().st_size} bytes).")
+    data = path.read_bytes()
+    try:
+        content = json.loads(data)
+        found = content.pop(SEAL)
+        intact = isinstance(content, dict) and seal(content) == data
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        intact = False
+    if not intact:
+        raise DataError(
+            f"{path} was changed or damaged: it is not what ssno wrote (its checksum does not fit). Restore it from "
+            "a copy, or move the folder away and generate it again."
+        )
+    assert isinstance(found, str)
+    return content
+
+
+def write_manifest(
+    folder: Path, *, recipe: Mapping[str, Any], entries: Sequence[Entry], name: str | None = None
+) -> dict[str, Any]:
+    """Seal the list of shards of a whole dataset. `recipe` is any JSON object that says how they were made."""
+    origins: list[Mapping[str, str | int]] = []
+    shards = []
+    for entry in entries:
+        if entry.provenance not in origins:
+            origins.append(entry.provenance)
+        shards.append({**vars(entry), "provenance": origins.index(entry.provenance)})
+    content = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "name": folder.name if name is None else name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "recipe": dict(recipe),
+        "provenance": origins,
+        "shards": shards,
+    }
+    write_whole(folder / MANIFEST, seal(content))
+    return content
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The sealed content of a folder's manifest. Raises `FileNotFoundError` or `DataError`."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} has no {MANIFEST}: it is not a finished dataset of ssno.")
+    content = unseal(path)
+    if content.get("format") != FORMAT or content.get("format_version") != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format {content.get('format')!r} version {content.get('format_version')!r}; this ssno reads "
+            f"{FORMAT!r} version {FORMAT_VERSION}."
+        )
+    if not isinstance(content.get("recipe"), dict):
+        raise DataError(f"{path} has no recipe: it was edited by hand or by another program.")
+    return content
+
+
+def entries_of(manifest: Mapping[str, Any]) -> list[Entry]:
+    """The shards a manifest lists. A list that no generation could have written raises `DataError`."""
+    try:
+        entries = [
+            Entry(**{**shard, "provenance": manifest["provenance"][shard["provenance"]]})
+            for shard in manifest["shards"]
+        ]
+        sound = all(_is_sound(entry) for entry in entries) and len({entry.path for entry in entries}) == len(entries)
+    except (KeyError, TypeError, IndexError):
+        sound = False
+    if not sound:
+        raise DataError("The manifest's list of shards is malformed: it was edited by hand or by another program.")
+    return entries
+
+
+def _is_sound(entry: Entry) -> bool:
+    numbers = (entry.first, entry.count, entry.size)
+    return (
+        isinstance(entry.path, str)
+        and SHARD_PATH.fullmatch(entry.path) is not None
+        and entry.path.split("/")[0] == entry.split
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and isinstance(entry.sha256, str)
+        and isinstance(entry.provenance, dict)
+    )
+
+
+def note_path(folder: Path, shard: Shard) -> Path:
+    """Where the note that a shard is finished lives."""
+    return folder / PROGRESS / f"{Path(shard.path).with_suffix('.json').as_posix().replace('/', '-')}"
+
+
+def write_note(folder: Path, shard: Shard, entry: Entry) -> None:
+    """Remember that a shard is finished. Call it after the shard is on disk."""
+    write_whole(note_path(folder, shard), seal(vars(entry)))
+
+
+def finished_shards(folder: Path, shards: Sequence[Shard]) -> dict[str, Entry]:
+    """Entries of the shards that are on disk and known to be whole, by path: from notes and from the manifest.
+
+    Notes come first: a job that finishes the dataset writes the manifest before it removes them.
+    """
+    notes: dict[str, Entry] = {}
+    for shard in shards:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            notes[shard.path] = Entry(**unseal(note_path(folder, shard)))
+    manifest = (folder / MANIFEST).is_file()
+    known = {entry.path: entry for entry in entries_of(read_manifest(folder))} if manifest else {}
+    return {path: entry for path, entry in {**known, **notes}.items() if _has_size(folder / path, entry.size)}
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size

@@ -1,0 +1,1 @@
+"""The models that SS-NO is compared with."""

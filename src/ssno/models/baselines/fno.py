@@ -1,0 +1,151 @@
+"""FNO and FNO-R: Fourier neural operators with memory, after the widely used 2D-in-space script.
+
+    lift -> blocks -> memory -> blocks -> project
+
+    block:  x <- gelu( MLP norm S norm x + skip x ),   S the spectral convolution over all axes; no gelu in the last
+
+`norm` standardises every channel of every frame over the grid (no learnable part). FNO-R differs in one point: S gives
+each channel its own kernel instead of mixing channels, as a state-space scan does. The paper runs it on four stacked
+frames without memory, the default here. Layers work in units of the period, so `spacing` has no effect.
+
+Because `norm` removes the mean before S, the weights of wavenumber zero stay as they start.
+
+Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n), as in `ssno.models.ssno`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ssno.layers.head import Head
+from ssno.layers.pointwise import Pointwise, with_coordinates
+from ssno.layers.spectral import SpectralConvolution
+from ssno.models.baselines.fourier import FourierConfig
+from ssno.models.config import require_positive
+from ssno.models.history import MemoryConfig
+from ssno.models.operator import MemoryOperator
+from ssno.models.pretrained import Pretrained
+
+Fourier = TypeVar("Fourier", bound="FullFourierConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullFourierConfig(FourierConfig, MemoryConfig):
+    """What FNO and FNO-R share."""
+
+    mixes_modes: ClassVar[bool]
+    """Whether spectral weights are matrices over channels."""
+
+    hidden_channels: int = 64
+    """Width of the network."""
+    n_layers: int = 4
+    """Number of Fourier blocks, half before memory, half after."""
+    head_channels: int = 256
+    """Hidden width of the projection head."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("hidden_channels", "n_layers", "head_channels"):
+            require_positive(name, getattr(self, name))
+
+    @classmethod
+    def tiny(cls: type[Fourier], **fields: Any) -> Fourier:
+        """Small enough for tests and first tries."""
+        small = cls(hidden_channels=16, n_layers=2, n_modes=6, memory_d_state=8, head_channels=32)
+        return replace(small, **fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FNOConfig(FullFourierConfig):
+    """Fourier neural operator: all axes transformed at once, one matrix over channels per mode."""
+
+    name: ClassVar[str] = "fno"
+    origin: ClassVar[str] = "Li et al. 2021 (FNO); with memory, Buitrago et al. 2025 (MemNO)"
+    mixes_modes: ClassVar[bool] = True
+
+    def build(self) -> "FNO":
+        return FNO(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FNORConfig(FullFourierConfig):
+    """FNO with a reduced kernel: each channel has its own spectrum; four frames as channels."""
+
+    name: ClassVar[str] = "fno-r"
+    mixes_modes: ClassVar[bool] = False
+
+    frames_as_channels: int = 4
+    memory_window: int = 0
+
+    def build(self) -> "FNOR":
+        return FNOR(self)
+
+
+class FourierOperator(MemoryOperator, Pretrained):
+    """The network of FNO and FNO-R; the two classes below say which."""
+
+    config_type: ClassVar[type[FullFourierConfig]]
+    config: FullFourierConfig
+
+    def __init__(self, config: FullFourierConfig | None = None, **fields: Any):
+        super().__init__()
+        self.config = config = replace(config or self.config_type(), **fields)
+        self.lift = Pointwise(config.lifted_channels(), config.hidden_channels)
+        self.blocks_before = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers // 2))
+        self.memory = config.memory(config.hidden_channels)
+        self.blocks_after = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers - config.n_layers // 2))
+        self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
+
+    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
+        """Lift and filter."""
+        fields = with_coordinates(frames) if self.config.coordinates else frames
+        features = self.lift(fields.movedim(0, -1))
+        for block in self.blocks_before:
+            features = functional.gelu(block(features))
+        return features, None
+
+    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
+        """Filter and project."""
+        *blocks, last = self.blocks_after
+        for block in blocks:
+            features = functional.gelu(block(features))
+        return self.head(last(features)).movedim(-1, 0)
+
+
+class FNO(FourierOperator):
+    """Fourier neural operator: `FNO(config)`, or `FNO(n_dims=2, n_modes=8)` with its fields."""
+
+    config_type = FNOConfig
+
+
+class FNOR(FourierOperator):
+    """FNO with one spectrum per channel: `FNOR(config)`, or `FNOR(n_dims=2)` with its fields."""
+
+    config_type = FNORConfig
+
+
+class FourierBlock(nn.Module):
+    """Spectral convolution between two standardisations, a pointwise network, and a pointwise skip."""
+
+    def __init__(self, config: FullFourierConfig):
+        super().__init__()
+        width = config.hidden_channels
+        self.convolution = SpectralConvolution(
+            width, n_modes=config.n_modes, axes=config.n_dims, mix=config.mixes_modes
+        )
+        self.network = Head(width, hidden=width, out_channels=width)
+        self.skip = Pointwise(width, width)
+
+    def forward(self, field: Float[Tensor, "h *grid n"]) -> Float[Tensor, "h *grid n"]:
+        filtered = standardised(self.convolution(standardised(field)))
+        return self.network(filtered) + self.skip(field)
+
+
+def standardised(field: Float[Tensor, "h *grid n"], *, floor: float = 1e-5) -> Float[Tensor, "h *grid n"]:
+    """Zero mean and unit variance over the grid, for every channel of every frame (instance normalisation)."""
+    variance, mean = torch.var_mean(field, dim=tuple(range(1, field.ndim - 1)), correction=0, keepdim=True)
+    return (field - mean) * torch.rsqrt(variance + floor)

@@ -1,0 +1,163 @@
+"""GKT: the Galerkin transformer on stacked frames. It has no memory block, as in the paper.
+
+    lift -> attention layers over all grid points -> spectral decoder -> project
+
+    layer:    u <- u + Q (norm(K)^T norm(V)) / points,   u <- u + W2 relu(W1 u)           linear in the number of points
+    decoder:  append coordinates, map, twice  u <- silu( S u + W u ),   S the spectral convolution of `ssno.layers`
+
+The published count fixes the widths, not every inner detail: the split is inferred (docs/models.md).
+
+Dropout acts on K^T V and on both residual branches in training only. The public code of this model drops half of K^T V
+in evaluation as well, because it calls dropout with default arguments; `always_drop_attention=True` does the same, and
+then two predictions of one input differ. `spacing` has no effect.
+
+Axes: n frame, c field, p grid point, h channel, s head, d channel of a head.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ssno.layers.head import Head
+from ssno.layers.pointwise import Pointwise, with_coordinates
+from ssno.layers.spectral import SpectralConvolution
+from ssno.models.baselines.fourier import FourierConfig
+from ssno.models.config import require_positive
+from ssno.models.history import FramesConfig
+from ssno.models.operator import MemoryOperator
+from ssno.models.pretrained import Pretrained
+
+DECODER_LAYERS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class GKTConfig(FourierConfig, FramesConfig):
+    """Galerkin transformer: softmax-free linear attention over all points, then a spectral decoder."""
+
+    name: ClassVar[str] = "gkt"
+    origin: ClassVar[str] = "Cao 2021 (Galerkin Transformer); count-exact, internals inferred"
+
+    frames_as_channels: int = 4
+    hidden_channels: int = 32
+    """Width of the network."""
+    n_layers: int = 4
+    """Number of attention layers."""
+    n_heads: int = 4
+    """Attention heads; they must divide the width."""
+    head_channels: int = 128
+    """Hidden width of the projection head."""
+    dropout: float = 0.05
+    """Dropped fraction of K^T V and of both residual branches, in training."""
+    inner_dropout: float = 0.025
+    """Dropped fraction inside the feed-forward part, in training."""
+    always_drop_attention: bool = False
+    """Drop half of K^T V, in evaluation too, as the public code does."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("hidden_channels", "n_layers", "n_heads", "head_channels"):
+            require_positive(name, getattr(self, name))
+        if self.hidden_channels % self.n_heads:
+            raise ValueError(
+                f"`n_heads` must divide `hidden_channels`, got {self.n_heads} for {self.hidden_channels} channels."
+            )
+        for name in ("dropout", "inner_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"`{name}` is a fraction and must lie in [0, 1), got {getattr(self, name)}.")
+
+    def build(self) -> "GKT":
+        return GKT(self)
+
+    @classmethod
+    def tiny(cls, **fields: Any) -> "GKTConfig":
+        """Small enough for tests and first tries; without dropout."""
+        small = cls(hidden_channels=16, n_layers=2, n_heads=2, n_modes=6, head_channels=32, dropout=0.0)
+        return replace(replace(small, inner_dropout=0.0), **fields)
+
+
+class GKT(MemoryOperator, Pretrained):
+    """Galerkin transformer: `GKT(config)`, or `GKT(n_dims=2, n_modes=16)` with its fields."""
+
+    config_type = GKTConfig
+    config: GKTConfig
+
+    def __init__(self, config: GKTConfig | None = None, **fields: Any):
+        super().__init__()
+        self.config = config = replace(config or GKTConfig(), **fields)
+        width = config.hidden_channels
+        self.memory = None
+        self.lift = nn.Linear(config.lifted_channels(), width)
+        self.layers = nn.ModuleList(GalerkinLayer(config) for _ in range(config.n_layers))
+        self.to_decoder = Pointwise(width + (config.n_dims if config.coordinates else 0), width)
+        self.convolutions = nn.ModuleList(
+            SpectralConvolution(width, n_modes=config.n_modes, axes=config.n_dims) for _ in range(DECODER_LAYERS)
+        )
+        self.skips = nn.ModuleList(Pointwise(width, width) for _ in range(DECODER_LAYERS))
+        self.head = Head(
+            width, hidden=config.head_channels, out_channels=config.out_channels, activation=functional.silu
+        )
+
+    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
+        """Lift and attend: grid points are tokens."""
+        fields = with_coordinates(frames) if self.config.coordinates else frames
+        u = self.lift(fields.flatten(2).transpose(1, 2))  # n p h
+        for layer in self.layers:
+            u = layer(u)
+        return u.transpose(1, 2).unflatten(2, frames.shape[2:]), None
+
+    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
+        """Decode and project."""
+        fields = with_coordinates(features) if self.config.coordinates else features
+        u = self.to_decoder(fields.movedim(0, -1))  # h *grid n
+        for convolution, skip in zip(self.convolutions, self.skips, strict=True):
+            u = functional.silu(convolution(u) + skip(u))
+        return self.head(u).movedim(-1, 0)
+
+
+class GalerkinLayer(nn.Module):
+    """Galerkin attention and a feed-forward part, each added to its input."""
+
+    def __init__(self, config: GKTConfig):
+        super().__init__()
+        width = config.hidden_channels
+        self.heads = config.n_heads
+        self.always_drop_attention = config.always_drop_attention
+        self.query, self.key, self.value = (near_identity(width) for _ in range(3))
+        # Groups of one point's channels are its heads, so this is a layer norm for each head.
+        self.norm_key, self.norm_value = (nn.GroupNorm(config.n_heads, width, eps=1e-7) for _ in range(2))
+        self.dropout = nn.Dropout(config.dropout)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, width), nn.ReLU(), nn.Dropout(config.inner_dropout), nn.Linear(width, width)
+        )
+
+    def forward(self, u: Float[Tensor, "n p h"]) -> Float[Tensor, "n p h"]:
+        u = u + self.dropout(self.attention(u))
+        return u + self.dropout(self.feed_forward(u))
+
+    def attention(self, u: Float[Tensor, "n p h"]) -> Float[Tensor, "n p h"]:
+        """Q (K^T V) / points, per head: first sum over points, then spread."""
+        query = self._by_head(self.query(u))
+        key, value = (
+            self._by_head(norm(linear(u).flatten(0, 1)).view(u.shape))
+            for norm, linear in ((self.norm_key, self.key), (self.norm_value, self.value))
+        )
+        summary = key.transpose(-1, -2) @ value / u.shape[1]  # n s d d
+        summary = functional.dropout(summary, 0.5) if self.always_drop_attention else self.dropout(summary)
+        return (query @ summary).transpose(1, 2).flatten(2)
+
+    def _by_head(self, u: Float[Tensor, "n p h"]) -> Float[Tensor, "n s p d"]:
+        return u.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+def near_identity(width: int) -> nn.Linear:
+    """A linear map that starts as a hundredth of the identity plus small noise."""
+    linear = nn.Linear(width, width)
+    nn.init.xavier_uniform_(linear.weight, gain=0.01)
+    nn.init.zeros_(linear.bias)
+    with torch.no_grad():
+        linear.weight.add_(torch.eye(width), alpha=0.01)
+    return linear

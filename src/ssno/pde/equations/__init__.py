@@ -1,0 +1,1 @@
+"""What to solve: equations and their exact solutions."""

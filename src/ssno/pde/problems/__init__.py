@@ -1,0 +1,1 @@
+"""Whole problems: initial states, solver, frames; one per dataset."""

@@ -1,0 +1,1 @@
+"""How to solve: time integrators, fluxes, rollouts."""

@@ -1,0 +1,131 @@
+"""How often to step: from a step function to stored frames, and from any batch to blocks of one fixed size.
+
+FFT libraries may choose another algorithm for another batch size or thread count, and the last bit then differs.
+So spectral solvers always see the same shape: a batch is cut into blocks of `size` trajectories, the last block is
+filled up with copies, and everything runs on one thread. A trajectory is then bitwise the same in any company.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import EllipsisType
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ssno.pde.grids import SpectralGrid
+from ssno.pde.problems.problem import Progress, SolverDiverged, check_batch
+from ssno.pde.schemes.integrators import Step
+
+Item = TypeVar("Item")
+FrameDone = Callable[[int], None]
+"""Called by a block solver with the number of frames it has finished."""
+
+
+def rollout(step: Step, modes: Tensor, *, dt: float, frames: int, steps_per_frame: int) -> Iterator[Tensor]:
+    """Yield the state after every `steps_per_frame` steps, `frames` times; the initial state is not repeated.
+
+    Raises `SolverDiverged` when a frame is not finite, after walking through its interval again to find the step.
+    """
+    for frame in range(frames):
+        before, first = modes, frame * steps_per_frame
+        for n in range(first, first + steps_per_frame):
+            modes = step(modes, n * dt)
+        if not bool(torch.isfinite(modes).all()):
+            _name_the_culprit(step, before, first=first, steps=steps_per_frame, dt=dt)
+        yield modes
+
+
+def spectral_frames(
+    step: Step,
+    grid: SpectralGrid,
+    initial: Float[np.ndarray, "n c *grid"],
+    *,
+    dt: float,
+    frames: int,
+    steps_per_frame: int,
+    stride: int = 1,
+    frame_done: FrameDone | None = None,
+) -> Float[np.ndarray, "n t c *stored"]:
+    """Fields at frames 0 ... `frames` - 1 on every `stride`-th point; frame 0 is `initial` itself."""
+    finite = np.isfinite(initial).reshape(len(initial), -1).all(axis=1)
+    if not finite.all():
+        raise SolverDiverged(int(np.argmin(finite)), 0, 0.0)
+    every: tuple[EllipsisType | slice, ...] = (..., *(slice(None, None, stride) for _ in grid.axes))
+    stored = np.empty((initial.shape[0], frames, *initial[every].shape[1:]))
+    stored[:, 0] = initial[every]
+    modes = grid.to_modes(torch.from_numpy(initial)).clone()
+    for frame, state in enumerate(
+        rollout(step, modes, dt=dt, frames=frames - 1, steps_per_frame=steps_per_frame), start=1
+    ):
+        stored[:, frame] = grid.to_field(state).numpy()[every]
+        if frame_done is not None:
+            frame_done(frame + 1)
+    return stored
+
+
+def in_blocks(
+    solve_block: Callable[[list[Item], FrameDone], np.ndarray],
+    items: Sequence[Item],
+    *,
+    size: int,
+    frames: int,
+    group: Callable[[Item], int] | None = None,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """Solve `items` in blocks of exactly `size` on one thread; see the top of this module.
+
+    Only items with the same `group(item)` share a block, for instance those that need the same time step.
+    Progress counts stored frames of trajectories: the total is len(items) * frames.
+    """
+    check_batch(items)
+    members: dict[int, list[int]] = {}
+    for index, item in enumerate(items):
+        members.setdefault(0 if group is None else group(item), []).append(index)
+    blocks = [members[g][i : i + size] for g in sorted(members) for i in range(0, len(members[g]), size)]
+    results: list[np.ndarray | None] = [None] * len(items)
+    finished = 0
+    with one_thread():
+        for block in blocks:
+
+            def frame_done(done: int, base: int = finished * frames, count: int = len(block)) -> None:
+                if progress is not None:
+                    progress(base + count * done, len(items) * frames)
+
+            filled = [items[i] for i in block] + [items[block[-1]]] * (size - len(block))
+            try:
+                solved = solve_block(filled, frame_done)
+            except SolverDiverged as error:
+                raise SolverDiverged(block[error.trajectory], error.step, error.time) from None
+            for index, trajectory in zip(block, solved, strict=False):
+                results[index] = trajectory
+            finished += len(block)
+    return np.stack([one for one in results if one is not None])
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread inside: fastest at these sizes, and the split over threads cannot change a bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def steps_between(interval: float, longest: float) -> int:
+    """The number of equal steps, each at most `longest` (up to rounding), that make up `interval`."""
+    return max(1, int(np.ceil(interval / longest - 1e-9)))
+
+
+def _name_the_culprit(step: Step, modes: Tensor, *, first: int, steps: int, dt: float) -> None:
+    """Repeat an interval that ended badly and raise at the first trajectory and step that is not finite."""
+    for n in range(first, first + steps):
+        modes = step(modes, n * dt)
+        finite = torch.isfinite(modes).flatten(1).all(dim=1)
+        if not bool(finite.all()):
+            raise SolverDiverged(int(finite.logical_not().nonzero()[0]), n + 1, (n + 1) * dt)
+    raise AssertionError("an interval that diverged did not diverge when repeated")

@@ -1,0 +1,99 @@
+"""A training run as an evaluation sees it: a folder with a forecaster, its config, and where its data are.
+
+    run = open_run("runs/ks-ssno")            or one of its checkpoints, "runs/ks-ssno/last"
+    run = open_run("ks-0.1-64")               a checkpoint that comes with the package
+    data = run.load("test", points=128)       the run's own data, read on another grid
+
+Training writes these folders (`ssno.training`); here they are only read.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ssno.data.options import DataOptions
+from ssno.data.trajectories import Trajectories
+from ssno.forecasting.forecaster import Forecaster
+from ssno.models.bundled import locate
+from ssno.models.config import description_from_json
+from ssno.models.pretrained import read_document
+from ssno.runs.saved import load_forecaster, run_folder_of
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What a run left behind. `data` is None if it was started from Python with trajectories of the user's own."""
+
+    folder: Path
+    name: str
+    forecaster: Forecaster
+    config: dict[str, Any]
+    data: DataOptions | None
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the run, if its config says."""
+        seed = self._section("train").get("seed")
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def model(self) -> str:
+        """The model as commands call it."""
+        return str(self.config["config"].get("model"))
+
+    def load(
+        self, split: str, *, points: int | None = None, time_index: str | None = None, trajectories: int | None = None
+    ) -> Trajectories:
+        """A split of the run's data, on the run's grid and frames or others; at most the first `trajectories`."""
+        if self.data is None:
+            raise ValueError(
+                f"{self.folder} was started from Python, whose data have no description. Say which trajectories to "
+                "use: `data` from Python, --data NAME_OR_PATH on the command line."
+            )
+        return load_chosen(self.data, split, points=points, time_index=time_index, trajectories=trajectories)
+
+    def _section(self, name: str) -> dict[str, Any]:
+        run = self.config.get("run")
+        section = run.get(name) if isinstance(run, dict) else None
+        return section if isinstance(section, dict) else {}
+
+
+def load_chosen(
+    options: DataOptions,
+    split: str,
+    *,
+    points: int | None = None,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+) -> Trajectories:
+    """A split of described data, with some of its options changed."""
+    points = options.points if points is None else points
+    time_index = options.time_index if time_index is None else time_index
+    data = replace(options, points=points, time_index=time_index).load(split)
+    if trajectories is None:
+        return data
+    if not 1 <= trajectories <= len(data):
+        raise ValueError(f"`trajectories` must lie between 1 and the {len(data)} of {split!r}, got {trajectories}.")
+    return data.select(indices=range(trajectories))
+
+
+def open_run(folder: str | Path) -> RunFolder:
+    """Open the folder of a run (its best weights), or of one of its checkpoints (`best`, `last`, `epoch-0010`).
+
+    A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`).
+    """
+    folder = locate(folder)
+    home = run_folder_of(folder)
+    config = read_document(home)
+    described = config.get("run")
+    data = None
+    if isinstance(described, dict) and "model" in described:
+        data = description_from_json(DataOptions, described.get("data", {}), where="run.data.")
+    name = home.resolve().name
+    return RunFolder(
+        folder=folder,
+        name=name if folder == home else f"{name}/{folder.name}",
+        forecaster=load_forecaster(folder),
+        config=config,
+        data=data,
+    )

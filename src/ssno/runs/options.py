@@ -1,0 +1,114 @@
+"""What a training run does, as one typed description, and two recipes that fill it in.
+
+`paper` follows the publication: [0, 1] normalisation, AdamW at 1e-3 with cosine decay over 500 epochs, noise 1e-3.
+`fast` is ours and the default: see `docs/training.md` for what each of its choices gained.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from ssno.data.defaults import defaults_of
+from ssno.data.normalise import Method as Normalisation
+from ssno.native.engine import Engine
+from ssno.runs.unrolling import Rollout
+
+Schedule = Literal["cosine", "one-cycle", "constant"]
+Recipe = Literal["fast", "paper"]
+Monitor = Literal["rel_l2", "rel_l2_normalised", "rel_l2_onestep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """How to train."""
+
+    epochs: int = 20
+    """Passes over the training trajectories."""
+    batch_size: int = 4
+    """Trajectories per optimiser step, over all processes together."""
+    learning_rate: float = 3e-3
+    """Peak rate."""
+    ssm_learning_rate: float | None = None
+    """Peak rate of state-space dynamics (damping, frequency, step, input weight); None for the same."""
+    weight_decay: float = 1e-4
+    """AdamW's decay; state-space dynamics have none."""
+    schedule: Schedule = "one-cycle"
+    """How the rate moves over the run."""
+    warmup: float = 0.3
+    """Fraction of the run in which the rate rises (one-cycle: its first part; cosine: linear)."""
+    clip: float = 1.0
+    """Largest norm of the gradient; 0 for no clipping."""
+    ema: float = 0.0
+    """Decay of an exponential moving average of the weights, which is then evaluated and saved; 0 for none."""
+    noise: float = 1e-3
+    """Standard deviation of noise on the inputs, in normalised units."""
+    normalisation: Normalisation = "zscore"
+    """Units the model works in."""
+    increment: bool = True
+    """Predict the change since the last frame instead of the frame."""
+    rollout: Rollout = field(default_factory=Rollout)
+    """Teacher forcing or unrolling, how far, and where gradients end."""
+    engine: Engine = "auto"
+    """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain); see ssno.native."""
+    compile: bool = False
+    """Run the model through torch.compile: a long start, then often faster steps."""
+    patience: int = 0
+    """Stop after this many evaluations without improvement; 0 for never."""
+    monitor: Monitor = "rel_l2"
+    """Validation metric that picks the best weights."""
+    evaluate_every: int = 1
+    """Epochs between evaluations."""
+    workers: int = 0
+    """Loader processes; 0 keeps the data in memory of this one."""
+    seed: int = 0
+    """Weights, shuffling, noise and dropout follow from it."""
+    keep_every: int = 0
+    """Also keep a checkpoint every so many epochs; 0 for only the last and the best."""
+    save_seconds: float = 60.0
+    """Save the last checkpoint at least this often."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
+        for name in ("weight_decay", "clip", "noise", "patience", "workers", "seed", "keep_every", "save_seconds"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
+        for name in ("learning_rate", "ssm_learning_rate"):
+            rate = getattr(self, name)
+            if rate is not None and not rate > 0:
+                raise ValueError(f"`{name}` must be positive, got {rate}.")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"`ema` must lie in [0, 1), got {self.ema}.")
+        if not 0 <= self.warmup < 1:
+            raise ValueError(f"`warmup` is a fraction of the run and must lie in [0, 1), got {self.warmup}.")
+        for name, kind in (
+            ("schedule", Schedule),
+            ("normalisation", Normalisation),
+            ("monitor", Monitor),
+            ("engine", Engine),
+        ):
+            if getattr(self, name) not in get_args(kind):
+                allowed = ", ".join(map(repr, get_args(kind)))
+                raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
+        self.rollout.stages(self.epochs)
+
+
+def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) -> TrainOptions:
+    """The options of a recipe for data with `n_dims` space axes; `changes` override single ones."""
+    if name == "fast":
+        options = TrainOptions()
+    elif name == "paper":
+        options = TrainOptions(
+            epochs=500,
+            batch_size=32 if n_dims == 1 else 8,
+            learning_rate=1e-3,
+            schedule="cosine",
+            warmup=0.0,
+            clip=0.0,
+            noise=defaults_of(dataset).noise,
+            normalisation="minmax",
+            increment=False,
+        )
+    else:
+        raise ValueError(f"`recipe` must be 'fast' or 'paper', got {name!r}.")
+    return replace(options, **changes)

@@ -1,0 +1,147 @@
+"""One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
+
+    {"version": 2, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "alignment": "same"}
+
+Version 1, which carried no number, had `train.teacher_forcing`, true or false, in place of `train.rollout`.
+
+The command line overrides its fields; `ssno train --config run.json` starts from a file. Channels, dimensions and
+window that are not given follow from data and model (`fitted`).
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from ssno.data.options import DataOptions
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Alignment, Window
+from ssno.models.config import OperatorConfig, description_from_json, unknown_name
+from ssno.models.operator import NeuralOperator
+from ssno.models.registry import model_config
+from ssno.models.ssno import SSNOConfig
+from ssno.runs.options import TrainOptions
+
+VERSION = 2
+ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Generic[ModelConfig]):
+    """Everything that determines a training run."""
+
+    data: DataOptions = field(default_factory=DataOptions)
+    """Which trajectories."""
+    model: ModelConfig = field(default_factory=SSNOConfig)  # type: ignore[assignment]
+    """Which model."""
+    train: TrainOptions = field(default_factory=TrainOptions)
+    """How to train."""
+    window: Window = field(default_factory=Window)
+    """Which frames are given, which predicted."""
+    alignment: Alignment = "same"
+    """Known fields of a slot are those of its own frame, or of the one it predicts."""
+
+    def build_model(self) -> NeuralOperator:
+        """The model, its weights drawn from the run's seed."""
+        with torch.random.fork_rng():
+            torch.manual_seed(self.train.seed)
+            model = self.model.build()
+        assert isinstance(model, NeuralOperator)
+        return model
+
+    def fitted(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
+        """Fill in what data and model determine, except the fields named in `given`."""
+        derived = {
+            "in_channels": len(data.fields) + len(data.context_fields),
+            "out_channels": len(data.fields),
+            "n_dims": len(data.axes),
+        }
+        wanted = {name: value for name, value in derived.items() if f"model.{name}" not in given}
+        model = replace(self.model, **wanted)
+        if "model.n_modes" not in given:
+            model = model.fitted([axis.points for axis in data.axes])
+        seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
+        window = self.window if "window.size" in given else replace(self.window, size=seen)
+        return replace(self, model=model, window=window)
+
+    def suited(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
+        """With the model settings of our own recipe for these data, except the fields named in `given`."""
+        best = self.model.suited(periodic=all(axis.periodic for axis in data.axes))
+        untouched = [
+            f.name
+            for f in fields(best)
+            if not any(name == f"model.{f.name}" or name.startswith(f"model.{f.name}.") for name in given)
+        ]
+        return replace(self, model=replace(self.model, **{name: getattr(best, name) for name in untouched}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, complete."""
+        return {
+            "version": VERSION,
+            "data": asdict(self.data),
+            "model": self.model.to_json(),
+            "train": asdict(self.train),
+            "window": asdict(self.window),
+            "alignment": self.alignment,
+        }
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> "Run[Any]":
+        """The inverse of `to_json`; sections and fields that are missing take their defaults."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"The description of a run must be an object, got {values!r}.")
+        values = migrated(values)
+        sections = {"data": DataOptions, "train": TrainOptions, "window": Window}
+        for name in values:
+            if name not in {*sections, "model", "alignment"}:
+                raise ValueError(unknown_name(name, [known.name for known in fields(Run)]))
+        model = values.get("model", {})
+        if not isinstance(model, Mapping):
+            raise ValueError(f"`model` must be an object with named fields, got {model!r}.")
+        built: dict[str, Any] = {
+            name: description_from_json(kind, values.get(name, {}), where=f"{name}.") for name, kind in sections.items()
+        }
+        alignment = values.get("alignment", "same")
+        if alignment not in ("same", "target"):
+            raise ValueError(f"`alignment` must be 'same' or 'target', got {alignment!r}.")
+        config = model_config(str(model.get("model", "ssno"))).from_json(model)
+        return Run(**built, model=config, alignment=alignment)
+
+
+def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A description of any version in the words of this one, without its number."""
+    values = dict(values)
+    version, train = values.pop("version", None), values.get("train")
+    if version not in (None, VERSION):
+        raise ValueError(
+            f"The description of the run has version {version!r}; this ssno reads up to {VERSION}. Upgrade ssno."
+        )
+    if version is None and isinstance(train, Mapping) and "teacher_forcing" in train and "rollout" not in train:
+        forced = train["teacher_forcing"]
+        if not isinstance(forced, bool):
+            raise ValueError(f"`train.teacher_forcing` must be bool, got {forced!r}.")
+        kept = {name: value for name, value in train.items() if name != "teacher_forcing"}
+        values["train"] = {**kept, "rollout": {"forcing": [1.0 if forced else 0.0]}}
+    return values
+
+
+def read_run(path: str | Path) -> Run[Any]:
+    """A run described in a JSON file: a bare description, or the config.json of a run folder."""
+    path = Path(path)
+    path = path / "config.json" if path.is_dir() else path
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no {path}.") from None
+    except (ValueError, IsADirectoryError) as error:
+        raise ValueError(f"{path} is not valid JSON ({error}).") from None
+    if isinstance(values, dict) and "provenance" in values:
+        values = values.get("run")
+        if not isinstance(values, dict) or "model" not in values:
+            raise ValueError(
+                f"{path} is of a run started from Python, whose data have no description. Resume it from Python."
+            )
+    return Run.from_json(values)

@@ -1,0 +1,108 @@
+"""Forecasters on disk: a model folder (`ssno.models.pretrained`) whose config.json also holds units and window.
+
+    {"format": "ssno-model", "version": 1, "config": {...}, "forecaster": {...}, "run": {...}, "provenance": {...}}
+
+The weights may be read alone, `SSNO.from_pretrained(folder)`, or with their units, `load_forecaster(folder)`. Either
+takes the name of a bundled checkpoint too (`ssno.models.bundled`).
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor, nn
+
+from ssno.base.whole import write_whole
+from ssno.data.normalise import Normaliser, Normalisers
+from ssno.data.windows import Window
+from ssno.forecasting.forecaster import Forecaster
+from ssno.models.bundled import locate
+from ssno.models.config import OperatorConfig, description_from_json
+from ssno.models.pretrained import FORMAT, VERSION, load_weights, read_document
+from ssno.models.registry import model_config
+from ssno.runs.checkpoint_folder import INDEX, read_checkpoint
+
+
+def describe(forecaster: Forecaster) -> dict[str, Any]:
+    """Everything about a forecaster but its weights, as JSON values."""
+    config = getattr(forecaster.model, "config", None)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "config": config.to_json()
+        if isinstance(config, OperatorConfig)
+        else {"model": type(forecaster.model).__name__},
+        "forecaster": {
+            "state": forecaster.normalisers.state.to_json(),
+            "context": forecaster.normalisers.context.to_json(),
+            "increment": forecaster.increment,
+            "window": dataclasses.asdict(forecaster.window),
+            "alignment": forecaster.alignment,
+            "spacing": forecaster.spacing,
+        },
+    }
+
+
+def save_description(folder: Path, forecaster: Forecaster, **more: Any) -> None:
+    """Write config.json; `more` adds whole sections, such as the run and where it ran."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "config.json", json.dumps({**describe(forecaster), **more}, indent=2).encode())
+
+
+def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """Write model.safetensors."""
+    content = safetensors.torch.save({name: value.detach().contiguous() for name, value in weights.items()})
+    write_whole(folder / "model.safetensors", content)
+
+
+def run_folder_of(folder: Path) -> Path:
+    """The folder with config.json: `folder` itself, or the run around a checkpoint folder such as `best` or `last`."""
+    return folder.parent if (folder / INDEX).is_file() and not (folder / "config.json").is_file() else folder
+
+
+def load_forecaster(folder: str | Path) -> Forecaster:
+    """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints.
+
+    The name of a bundled checkpoint does as well.
+    """
+    folder = locate(folder)
+    home = run_folder_of(folder)
+    document = read_document(home)
+    units = document.get("forecaster")
+    if not isinstance(units, dict):
+        raise ValueError(
+            f"{folder} holds a bare model without units, so it cannot forecast. Load it with `from_pretrained`, or "
+            "give the folder of a training run."
+        )
+    values = document["config"]
+    model = model_config(str(values.get("model"))).from_json(values).build()
+    if home == folder:
+        load_weights(model, folder / "model.safetensors")
+    else:
+        fill_from_checkpoint(model, folder)
+    spacing = units.get("spacing")
+    try:
+        forecaster = Forecaster(
+            model,
+            normalisers=Normalisers(Normaliser.from_json(units["state"]), Normaliser.from_json(units["context"])),
+            increment=bool(units["increment"]),
+            window=description_from_json(Window, units["window"], where="forecaster.window."),
+            alignment=units["alignment"],
+            spacing=None if spacing is None else tuple(float(step) for step in spacing),
+        )
+    except KeyError as error:
+        raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
+    return forecaster.eval()
+
+
+def fill_from_checkpoint(model: nn.Module, folder: Path) -> None:
+    """Put the weights of a checkpoint into `model`: the averaged ones if the run averages them, as in training."""
+    tensors, _ = read_checkpoint(folder)
+    averaged = {name.removeprefix("average/"): value for name, value in tensors.items() if name.startswith("average/")}
+    own = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
+    try:
+        model.load_state_dict(own | averaged)
+    except RuntimeError as error:
+        raise ValueError(f"The checkpoint in {folder} does not fit the model of its run: {error}") from None

@@ -1,0 +1,39 @@
+"""A file is whole or absent."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ssno.base.whole import whole_file, write_whole
+
+
+def test_a_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    for content in (b"first", b"second and longer"):
+        write_whole(tmp_path / "shard.h5", content)
+        assert (tmp_path / "shard.h5").read_bytes() == content
+    assert os.listdir(tmp_path) == ["shard.h5"]
+
+
+def test_other_errors_of_the_system_are_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        write_whole(tmp_path / "nowhere" / "shard.h5", b"")
+
+
+def test_a_file_written_bit_by_bit_appears_when_it_is_whole(tmp_path) -> None:
+    target = tmp_path / "grown.bin"
+    with whole_file(target) as partial:
+        partial.write_bytes(b"half")
+        assert not target.exists()
+        assert partial.name.endswith(".partial")
+    assert [path.name for path in tmp_path.iterdir()] == ["grown.bin"]
+
+    def fails() -> None:
+        with whole_file(target) as partial:
+            partial.write_bytes(b"other")
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        fails()
+    assert target.read_bytes() == b"half"
+    assert [path.name for path in tmp_path.iterdir()] == ["grown.bin"]

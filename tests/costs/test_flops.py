@@ -1,0 +1,119 @@
+"""Counting operations: known computations, whole models against arithmetic, nothing left uncounted."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from ssno.costs.flops import TRANSCENDENTAL, count_flops
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.gkt import GKTConfig
+from ssno.models.foreign import ForeignOperator
+from ssno.models.registry import MODELS
+from ssno.models.ssno import SSNOConfig
+
+REAL = torch.randn(4, 8)
+COMPLEX = torch.randn(4, 8, dtype=torch.cfloat)
+FIELD = torch.randn(2, 3, 16)
+
+
+@pytest.mark.parametrize(
+    ("kind", "run", "expected"),
+    [
+        ("matrix", lambda: REAL @ REAL.T, 2 * 4 * 4 * 8),
+        ("matrix", lambda: COMPLEX @ COMPLEX.T, 8 * 4 * 4 * 8),
+        ("matrix", lambda: functional.linear(REAL, torch.ones(5, 8), torch.ones(5)), 2 * 4 * 5 * 8 + 4 * 5),
+        ("matrix", lambda: torch.linalg.solve(torch.eye(6), torch.ones(6, 2)), 2 / 3 * 6**3 + 2 * 6**2 * 2),
+        ("convolution", lambda: functional.conv1d(FIELD, torch.ones(5, 3, 3)), 2 * 2 * 5 * 14 * 3 * 3),
+        ("transform", lambda: torch.fft.fft(COMPLEX), 5 * 4 * 8 * 3),
+        ("transform", lambda: torch.fft.rfft(REAL), 2.5 * 4 * 8 * 3),
+        ("transform", lambda: torch.fft.irfft(COMPLEX, n=8), 2.5 * 4 * 8 * 3),
+        ("transform", lambda: torch.fft.rfft(REAL, n=16), 2.5 * 4 * 16 * 4),
+        ("transform", lambda: torch.fft.rfftn(REAL), 2.5 * 32 * 5),
+        ("pointwise", lambda: REAL * REAL, 32),
+        ("pointwise", lambda: COMPLEX * COMPLEX, 6 * 32),
+        ("pointwise", lambda: COMPLEX * REAL, 2 * 32),
+        ("pointwise", lambda: COMPLEX + COMPLEX, 2 * 32),
+        ("pointwise", lambda: REAL.clone().add_(1), 32),
+        ("pointwise", lambda: REAL.exp(), 32 * TRANSCENDENTAL),
+        ("pointwise", lambda: REAL.sum(0), 32),
+        ("pointwise", lambda: functional.layer_norm(REAL, (8,)), 8 * 32),
+        ("pointwise", lambda: functional.batch_norm(FIELD, torch.zeros(3), torch.ones(3)), 2 * 96),
+        ("pointwise", lambda: functional.max_pool1d(FIELD, 2), 2 * 48),
+    ],
+)
+def test_known_computations_cost_what_the_rules_say(kind, run, expected) -> None:
+    flops = count_flops(run)
+    assert not flops.unknown
+    assert getattr(flops, kind) == pytest.approx(expected)
+    assert flops.total == pytest.approx(expected)
+
+
+def test_views_and_copies_are_free() -> None:
+    assert count_flops(lambda: torch.cat([REAL.T.reshape(-1).clone(), REAL.flatten()])[3:]).total == 0
+
+
+def test_backward_passes_are_counted() -> None:
+    weight = torch.randn(8, 5, requires_grad=True)
+    given = REAL.clone().requires_grad_()
+    flops = count_flops(lambda: (given @ weight).sum().backward())
+    assert flops.matrix == 3 * 2 * 4 * 5 * 8
+
+
+def test_a_whole_ffno_costs_what_arithmetic_says() -> None:
+    model = FFNOConfig(memory_window=0, n_modes=16).build()
+    points, frames, width = 64, 4, 64
+    with torch.no_grad():
+        flops = count_flops(lambda: model(torch.randn(1, frames, 1, points)))
+    everywhere = points * frames
+    assert flops.transform == 4 * 2 * 2.5 * width * everywhere * math.log2(points)
+    spectral = 4 * 8 * 16 * width**2 * frames
+    feed_forward = 4 * everywhere * ((2 * width + 1) * 128 + (2 * 128 + 1) * width)
+    ends = everywhere * ((2 * 2 + 1) * width + (2 * width + 1) * 128 + 2 * 128 + 1)
+    assert flops.matrix == spectral + feed_forward + ends
+    assert flops.kernel == flops.convolution == 0
+
+
+def test_making_kernels_is_listed_apart_and_does_not_grow_with_the_batch() -> None:
+    model = SSNOConfig.tiny().build()
+    with torch.no_grad():
+        one, four = (count_flops(lambda b=b: model(torch.randn(b, 4, 1, 32))) for b in (1, 4))
+    assert one.kernel == four.kernel > 0
+    assert four.total > 2 * one.total - one.kernel
+
+
+@pytest.mark.parametrize(("name", "n_dims"), [*((name, n_dims) for name in MODELS for n_dims in (1, 2)), ("unet", 3)])
+def test_no_operation_of_any_model_goes_uncounted(name, n_dims) -> None:
+    model = MODELS[name].tiny(n_dims=n_dims).build()
+    frames = torch.randn(2, 4, 1, *(16,) * n_dims)
+    learns = any(True for _ in model.parameters())
+    counted = count_flops(lambda: model(frames).square().mean().backward() if learns else model(frames))
+    assert not counted.unknown, "give these operations a rule in ssno.costs.flops"
+
+    def stream() -> None:
+        state, frame = model.start(frames), frames[:, -1]
+        for _ in range(2):
+            frame, state = model.step(frame, state)
+
+    with torch.no_grad():
+        model.eval()
+        assert not count_flops(stream).unknown
+        assert not count_flops(lambda: model(frames)).unknown
+
+
+@pytest.mark.parametrize(
+    "config", [GKTConfig.tiny(dropout=0.1, always_drop_attention=True), SSNOConfig.tiny(memory_kernel="s4")]
+)
+def test_options_are_counted_too(config) -> None:
+    model, frames = config.build(), torch.randn(1, 4, 1, 16)
+    assert not count_flops(lambda: model(frames).square().mean().backward()).unknown
+
+
+def test_unknown_operations_are_named() -> None:
+    assert count_flops(lambda: torch.special.bessel_j0(REAL)).unknown == {"special_bessel_j0"}
+
+
+def test_wrapped_modules_are_counted_too() -> None:
+    model = ForeignOperator(torch.nn.Conv1d(4, 1, 3, padding=1), frames_as_channels=4)
+    assert count_flops(lambda: model(torch.randn(1, 4, 1, 16))).convolution == 2 * 16 * 4 * 3
