@@ -7,8 +7,9 @@ can be taken into another program without the rest of the library.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+from ssno.base.provenance import package_version
 
 if TYPE_CHECKING:
     from ssno.data.load import load_dataset
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ssno.runs.saved import load_forecaster
     from ssno.training.train import train
 
-__version__ = version("ssno")
+__version__ = package_version()
 __all__ = [
     "SSNO",
     "Forecaster",
@@ -52,3 +53,8 @@ def __getattr__(name: str) -> Any:
     if name not in HOME:
         raise AttributeError(f"module 'ssno' has no attribute {name!r}; it offers {', '.join(__all__)}.")
     return getattr(import_module(HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return list(__all__)

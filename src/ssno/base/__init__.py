@@ -1,1 +1,38 @@
-"""What everything stands on: whole files, documents, provenance, requirements. Imports nothing of ours."""
+"""What everything stands on: whole files, JSON documents, provenance, suggestions. Imports nothing of ours."""
+
+from ssno.base.documents import (
+    DocumentError,
+    from_text,
+    number,
+    read_document,
+    read_json,
+    read_regular,
+    to_text,
+    write_document,
+    write_json,
+)
+from ssno.base.provenance import available_cores, processor_name, provenance, source_commit
+from ssno.base.suggestions import did_you_mean, nearest, unknown_name
+from ssno.base.whole import DISK_LIMITS, whole_file, write_whole
+
+__all__ = [
+    "DISK_LIMITS",
+    "DocumentError",
+    "available_cores",
+    "did_you_mean",
+    "from_text",
+    "nearest",
+    "number",
+    "processor_name",
+    "provenance",
+    "read_document",
+    "read_json",
+    "read_regular",
+    "source_commit",
+    "to_text",
+    "unknown_name",
+    "whole_file",
+    "write_document",
+    "write_json",
+    "write_whole",
+]

@@ -4,19 +4,19 @@ import os
 import platform
 import subprocess
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-import h5py
-import numpy as np
-import torch
 
 
 @cache
 def provenance() -> dict[str, str | int]:
     """Versions, commit and hardware of this process."""
+    import h5py  # here, so that the command line starts without the numerical libraries
+    import numpy as np
+    import torch
+
     return {
-        "ssno": version("ssno"),
+        "ssno": package_version(),
         "commit": source_commit(Path(__file__)),
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -27,6 +27,14 @@ def provenance() -> dict[str, str | int]:
         "processor": processor_name(),
         "cores": available_cores(),
     }
+
+
+def package_version() -> str:
+    """The installed version of ssno; "unknown" if it runs from its source without being installed."""
+    try:
+        return version("ssno")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def source_commit(file: Path) -> str:

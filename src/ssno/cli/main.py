@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from ssno.models.config import unknown_name
+from ssno.base import unknown_name
 
 
 @dataclass(frozen=True)

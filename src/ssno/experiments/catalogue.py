@@ -1,5 +1,6 @@
 """All experiments by name. Those of the 2D tables join here."""
 
+from ssno.base import unknown_name
 from ssno.experiments.ablation import Ablation
 from ssno.experiments.cost import Cost
 from ssno.experiments.damping import Damping
@@ -13,7 +14,6 @@ from ssno.experiments.teacher_forcing import TeacherForcing
 from ssno.experiments.trial import Scale
 from ssno.experiments.unidirectional import Unidirectional
 from ssno.experiments.window import MemoryWindow
-from ssno.models.config import unknown_name
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
     kind.name: kind

@@ -6,7 +6,6 @@ never imports or runs anything it chooses.
 
 import abc
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from torch import nn
+
+from ssno.base import unknown_name
 
 Description = TypeVar("Description")
 Config = TypeVar("Config", bound="OperatorConfig")
@@ -90,13 +91,6 @@ def description_from_json(kind: type[Description], values: Mapping[str, Any], *,
             raise ValueError(unknown_name(f"{where}{name}", [f"{where}{other}" for other in known]))
         built[name] = _convert(types_of[name], value, f"{where}{name}")
     return kind(**built)
-
-
-def unknown_name(name: str, known: list[str]) -> str:
-    """An error message that offers the nearest right name."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f" Did you mean `{close[0]}`?" if close else ""
-    return f"Unknown name `{name}`.{hint} Known: {', '.join(known)}."
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:

@@ -1,12 +1,13 @@
 """Every model by name: what the command line offers and what files may name."""
 
+from ssno.base import unknown_name
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.fno import FNOConfig, FNORConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.trivial import LinearConfig, PersistenceConfig
 from ssno.models.baselines.unet import UNetConfig
-from ssno.models.config import OperatorConfig, unknown_name
+from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.models.ssno_ff import SSNOFFConfig
 from ssno.models.ssno_uni import SSNOUniConfig
