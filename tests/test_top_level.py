@@ -25,6 +25,6 @@ def test_unknown_names_say_what_there_is() -> None:
 def test_the_package_runs_from_a_copy_of_its_source_that_was_never_installed(tmp_path: Path) -> None:
     shutil.copytree(Path(ssno.__file__).parent / "base", tmp_path / "ssno" / "base")
     shutil.copy(ssno.__file__, tmp_path / "ssno")
-    program = f"import sys; sys.path = [{str(tmp_path)!r}, *sys.path[-3:-1]]; import ssno; print(ssno.__version__)"
-    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)
+    alone = [sys.executable, "-S", "-c", "import ssno; print(ssno.__version__)"]  # -S: no installed packages
+    done = subprocess.run(alone, cwd=tmp_path, env={}, capture_output=True, text=True)
     assert done.stdout == "unknown\n", done.stderr

@@ -22,10 +22,11 @@ from ssno.evaluation.solver import SAME_GRID
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, Runaway, Scores, score
 from ssno.models.ssno import SSNOConfig
-from ssno.runs.checkpoint import Progress, run_tensors, save_checkpoint
+from ssno.runs.checkpoint import Progress, save_checkpoint
 from ssno.runs.folder import open_run
 from ssno.runs.saved import load_forecaster
 from ssno.training.optimiser import WeightAverage
+from ssno.training.state import run_tensors
 
 
 def test_an_evaluation_holds_the_scores_of_the_model_and_of_the_rules(make_run) -> None:

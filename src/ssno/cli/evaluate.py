@@ -104,7 +104,10 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
     stated = stated_of(evaluation.config) if evaluation.calibration is None else None
     console.print((sheet if stated is None else with_stated(sheet, stated)).terminal())
     if stated is not None:
-        other = "" if own_data and stated.is_about(evaluation) else ", which is not what was measured here"
+        same = stated.is_about(
+            split=evaluation.split, points=evaluation.points[0], trajectories=evaluation.trajectories
+        )
+        other = "" if own_data and same else ", which is not what was measured here"
         console.print(f"Stated: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
     for runaway in evaluation.scores.runaways[:LISTED]:
         console.print(

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ssno.evaluation.evaluate import Evaluation
 from ssno.models.config import description_from_json
 
 
@@ -38,10 +37,9 @@ class Stated:
         """What they were measured on, in words."""
         return f"{self.trajectories} {self.split} trajectories of {self.dataset}, {self.points} points"
 
-    def is_about(self, evaluation: Evaluation) -> bool:
-        """Whether an evaluation on the checkpoint's own data took the same part of them, on the same grid."""
-        measured = (evaluation.split, evaluation.points[0], evaluation.trajectories)
-        return measured == (self.split, self.points, self.trajectories)
+    def is_about(self, *, split: str, points: int, trajectories: int) -> bool:
+        """Whether a measurement on the checkpoint's own data took the same part of them, on the same grid."""
+        return (split, points, trajectories) == (self.split, self.points, self.trajectories)
 
 
 def stated_of(config: Mapping[str, Any]) -> Stated | None:

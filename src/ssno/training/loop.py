@@ -18,7 +18,7 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.native.engine import use
-from ssno.runs.checkpoint import Progress, load_checkpoint, restore, run_tensors, save_checkpoint
+from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
 from ssno.runs.log import Record
 from ssno.runs.options import TrainOptions
 from ssno.runs.saved import save_description, save_weights
@@ -31,6 +31,7 @@ from ssno.training.optimiser import WeightAverage, make_optimiser, set_rate
 from ssno.training.processes import Place
 from ssno.training.reporter import Reporter
 from ssno.training.schedule import rate_factor
+from ssno.training.state import restore, run_tensors
 
 STEPS_LOGGED_PER_EPOCH = 10
 
