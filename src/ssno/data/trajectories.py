@@ -28,7 +28,7 @@ from ssno.data.files.blocks import Part, default_fields, split_channels
 from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import box, uniform_step
 from ssno.data.reduction import How, Reduction, coarse_points, strides
-from ssno.pde.problems.problem import Axis
+from ssno.pde.problems.problem import Axis, GridType
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
 DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take
@@ -63,6 +63,7 @@ class Trajectories:
     reductions: tuple[Reduction, ...] = ()
     notes: tuple[str, ...] = ()
     limit: int = DEFAULT_LIMIT
+    grid_type: GridType = "cartesian"
 
     @classmethod
     def from_parts(
@@ -77,6 +78,7 @@ class Trajectories:
         parameters: Mapping[str, np.ndarray] | None = None,
         notes: Sequence[str] = (),
         limit: int = DEFAULT_LIMIT,
+        grid_type: GridType = "cartesian",
     ) -> "Trajectories":
         """All trajectories of some parts (files), in order. What readers call; `notes` are remarks for the user."""
         grid = tuple(axis.points for axis in axes)
@@ -108,6 +110,7 @@ class Trajectories:
             steps=(1,) * len(grid),
             notes=tuple(notes),
             limit=limit,
+            grid_type=grid_type,
         )
 
     @classmethod
@@ -205,6 +208,8 @@ class Trajectories:
                 raise DataError(f"`time_index` must increase, got {chosen.tolist()}.")
             view = replace(view, times=view.times[chosen], frame_index=view.frame_index[chosen])
         if points is not None:
+            if self.grid_type == "points":
+                raise DataError(f"{self.name!r} is a cloud of points, which cannot be coarsened; leave `points` out.")
             step = Reduction(coarse_points(self.axes, points), reduction)
             coarse = step.applied_to(self.axes)
             if reduction == "stride" and not self.reductions:
@@ -270,6 +275,7 @@ class Trajectories:
             parameters=self.parameters,
             notes=self.notes,
             limit=self.limit,
+            grid_type=self.grid_type,
         )
 
     def _pieces(self, rows: Int[np.ndarray, "m 3"]) -> Iterator[tuple[slice, tuple[np.ndarray, np.ndarray]]]:

@@ -67,7 +67,9 @@ def encode(
     encoder = ShardEncoder(plan.layout(shard, provenance=provenance), count=shard.count)
     for start in range(0, shard.count, batch):
         numbers = shard.trajectories[start : start + batch]
-        drawn = [plan.problem.draw(trajectory_rng(plan.seed, shard.split, number)) for number in numbers]
+        drawn = [
+            plan.problem.draw_for(shard.split, trajectory_rng(plan.seed, shard.split, number)) for number in numbers
+        ]
         solution = _solve(plan, shard, numbers, drawn, report)
         for index, parameters in enumerate(drawn):
             context = None if solution.context is None else solution.context[index]

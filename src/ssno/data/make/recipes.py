@@ -11,6 +11,7 @@ A dataset is a problem; a preset says how large. Options of the problem given by
 | torus-vis, torus-vis-force | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/200/200; solved on 256^2, stored on 64^2, 20 frames |
 | ce-rm | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 128^2, stored on 64^2, 11 frames |
 | gce-rt | 8/2/2, 32^2 | 128/-/32, 64^2 | as ce-rm; solved on 256^2 (a quarter of them), averaged to 128^2 |
+| kt-foil | 8/2/2, 512 points | 256/32/128, 4096 points | 720/80/200; 16384 points |
 
 The paper selects Burgers, TorusLi and Euler models on the test trajectories, so there `valid` is the same as `test`.
 The small fluids are solved on the 64^2 points they are stored on, which is minutes instead of hours and not the
@@ -30,6 +31,7 @@ from ssno.data.make.plan import Plan
 from ssno.data.seeds import Split
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat
 from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.kt_foil import KTFoil
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Problem
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
@@ -101,6 +103,16 @@ DATASETS: Mapping[str, Dataset] = {
         "Euler with gravity: a star with a heavy shell, into which fingers grow.",
         {**GAS, "paper": dataclasses.replace(GAS["paper"], options={"refine": 2})},
     ),
+    "kt-foil": Dataset(
+        KTFoil,
+        "Ideal flow past Karman-Trefftz aerofoils on point clouds, exact.",
+        {
+            "tiny": dataclasses.replace(TINY, options={"points": 512, "wall_points": 64}),
+            "small": Size(256, 32, 128, options={"points": 4096, "wall_points": 256}),
+            "paper": Size(720, 80, 200),
+        },
+        named_by=("task", "units"),
+    ),
     "heat": Dataset(Heat, "The heat equation in 1, 2 or 3 dimensions, exact.", LINEAR),
     "advection-diffusion": Dataset(AdvectionDiffusion, "Heat carried by a constant wind, exact.", LINEAR),
 }
@@ -140,15 +152,22 @@ def build_plan(
     """The plan of a dataset. `counts` overrides the preset's, split by split."""
     problem = build_problem(name, preset, **options)
     size = DATASETS[name].sizes[preset]
-    wanted: dict[Split, int] = {"train": size.train, "valid": size.valid, "test": size.test, **(counts or {})}
+    train = round(size.train * problem.train_share)
+    wanted: dict[Split, int] = {"train": train, "valid": size.valid, "test": size.test, **(counts or {})}
     same_as = {split: other for split, other in size.same_as.items() if wanted[other] and not wanted[split]}
     return Plan(problem, wanted, seed=seed, per_shard=per_shard, same_as=same_as)
 
 
 def folder_name(problem: Problem, preset: str) -> str:
-    """The folder of a dataset in `./data`: `ks-0.075-paper`, `burgers-paper`."""
-    named_by = DATASETS[problem.name].named_by
-    return "-".join([problem.name, *(f"{getattr(problem, option):g}" for option in named_by), preset])
+    """The folder of a dataset in `./data`: `ks-0.075-paper`, `burgers-paper`; words that are the default go unsaid."""
+    said = []
+    for option in DATASETS[problem.name].named_by:
+        value = getattr(problem, option)
+        if not isinstance(value, str):
+            said.append(f"{value:g}")
+        elif value != getattr(type(problem), option):
+            said.append(value)
+    return "-".join([problem.name, *said, preset])
 
 
 def generate_command(name: str, preset: Preset = "paper", *, out: Path | None = None, **options: Any) -> str:

@@ -16,13 +16,15 @@ import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 Parameters = Mapping[str, np.ndarray]
 Progress = Callable[[int, int], None]
+GridType = Literal["cartesian", "sphere", "points"]
+"""What the space axes are: a uniform grid, colatitude and longitude, or one axis that merely numbers points."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Problem(abc.ABC):
     name: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     context_fields: ClassVar[tuple[str, ...]] = ()
+    grid_type: ClassVar[GridType] = "cartesian"
 
     @property
     @abc.abstractmethod
@@ -110,9 +113,18 @@ class Problem(abc.ABC):
     def preferred_batch(self) -> int:
         """How many trajectories to hand to `solve` at once so that the work stays in cache."""
 
+    @property
+    def train_share(self) -> float:
+        """Share of a preset's training trajectories that the problem asks for."""
+        return 1.0
+
     @abc.abstractmethod
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Sample the parameters of one trajectory: float64 or int64 arrays, independent of the grid."""
+
+    def draw_for(self, split: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Sample a trajectory of a split; the same as `draw` unless the task is to extrapolate."""
+        return self.draw(rng)
 
     @abc.abstractmethod
     def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:

@@ -14,7 +14,7 @@ ours carry `length`, `offset` and `periodic`.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
-from ssno.pde.problems.problem import Axis
+from ssno.pde.problems.problem import Axis, GridType
 
 
 def recognise(contents: Contents) -> bool:
@@ -41,6 +41,7 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     if not fine or not 1 <= len(set(space)) == len(space) <= 3:
         raise DataError(f"{contents.path}: `spatial_dims` of `dimensions` must name 1 to 3 axes, got {space}.")
     grid = str(contents.attributes().get("grid_type", "cartesian"))
+    known_grid = grid in get_args(GridType)
     known = set(contents.attributes().get("context_fields", ())) | set(options.context)
     state: dict[str, Block] = {}
     context: dict[str, Block] = {}
@@ -62,8 +63,9 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
             times=_times(contents),
             axes=[_axis(contents, name) for name in space],
             parameters=_parameters(contents, part.count),
-            notes=[] if grid == "cartesian" else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
+            notes=[] if known_grid else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
             limit=options.limit,
+            grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
         )
     }
 
