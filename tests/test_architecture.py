@@ -10,14 +10,15 @@ ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "metrics": set(),
     "native": set(),
+    "transforms": set(),
     "ssm": {"native"},
     "layers": {"ssm", "native"},
-    "models": {"layers", "ssm", "native", "base"},
-    "pde": {"native"},
+    "models": {"layers", "ssm", "native", "base", "transforms"},
+    "pde": {"native", "transforms"},
     "data": {"pde", "base"},
     "theory": {"models", "layers", "ssm", "native"},
 }
-BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "base"}
+BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "base", "transforms"}
 ALLOWED["forecasting"] = BELOW_TRAINING
 ALLOWED["runs"] = BELOW_TRAINING | {"forecasting"}
 ALLOWED["training"] = ALLOWED["runs"] | {"runs"}
