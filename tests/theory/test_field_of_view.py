@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
+from ssno.layers.spectral import SpectralConvolution
 from ssno.layers.sweeps import OneWaySweep, ParallelSweep
 from ssno.models.registry import model_config
 from ssno.theory.field_of_view import FieldOfView, depth_for_full_view, field_of_view, seen_in_jacobian
@@ -138,3 +139,71 @@ def test_what_makes_no_sense_is_refused() -> None:
         plot_field_of_view({})
     with pytest.raises(ValueError, match=r"all have one grid axis, or all two, got grids \(4,\), \(2, 2\)"):
         plot_field_of_view({"one": one, "two": two})
+
+
+def test_dilated_taps_are_far_apart() -> None:
+    layer = nn.Conv1d(1, 1, 3, padding=2, dilation=2)
+    assert field_of_view(layer, (6,)).inputs_of(3).tolist() == [False, True, False, True, False, True]
+    assert depth_for_full_view(layer, (6,)) is None  # odd and even points never meet
+    example = torch.randn(1, 1, 6)
+    assert torch.equal(seen_in_jacobian(layer, (6,), example=example).reached, field_of_view(layer, (6,)).reached)
+
+
+class Wielandt(nn.Module):
+    """A cycle with one short cut: the matrix of n points whose powers take longest to fill, (n - 1)^2 + 1."""
+
+
+@support.register
+def _(layer: Wielandt, grid: tuple[int, ...]) -> torch.Tensor:
+    cycle = torch.eye(*grid).roll(1, dims=1).bool()
+    cycle[-1, 1] = True
+    return cycle
+
+
+@pytest.mark.parametrize("points", [2, 3, 6, 9])
+def test_the_slowest_layer_there_is_gets_there(points) -> None:
+    single = support(Wielandt(), (points,))
+    reached, depth = single, 1
+    while not reached.all():
+        reached, depth = then(reached, single), depth + 1
+    assert depth_for_full_view(Wielandt(), (points,)) == depth == (points - 1) ** 2 + 1
+
+
+def test_strong_damping_hides_nothing() -> None:
+    model = model_of("ssno", 1)
+    for name, parameter in model.named_parameters():
+        if name.endswith("log_damping"):
+            parameter.data.fill_(math.log(6.0))
+        elif name.endswith("log_step"):
+            parameter.data.zero_()  # exp(-6) per point: gone after 18 points in float32, 124 in float64
+    assert field_of_view(model, (200,)).full
+    assert seen_in_jacobian(model, (200,)).full
+
+
+def test_waves_reach_beyond_their_nodes_and_silent_ones_nowhere() -> None:
+    layer = LinearSSM(1, 1, modes=2, damping="absent")
+    layer.input_weight.data[:] = torch.tensor([1.0, 0.0])
+    layer.output_weight.data[:] = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])  # cos(2 pi x), zero at a quarter
+    assert field_of_view(layer, (8,)).full
+    layer.output_weight.data[0, 1] = 0  # the mean's sine is left, which is none
+    assert field_of_view(layer, (8,)).fraction == 0
+    spectral = SpectralConvolution(1, n_modes=2, axes=2)
+    assert field_of_view(spectral, (4, 5)).full
+    spectral.weight.data.zero_()
+    spectral.weight.data[0, 0, 0, ..., 1] = 1  # the mean of a real field has no imaginary part
+    assert field_of_view(spectral, (4, 5)).fraction == 0
+
+
+def test_without_waves_the_skip_reaches_the_point_itself() -> None:
+    sweep = OneWaySweep(2, axes=1, d_state=4)
+    sweep.scans[0].modes.output_weight.data.zero_()
+    assert torch.equal(support(sweep.scans[0], (4,)), torch.eye(4).bool())
+    sweep.scans[0].skip.data.zero_()
+    assert not support(sweep.scans[0], (4,)).any()
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_a_convolution_that_changes_the_grid_is_refused() -> None:
+    for layer, shape in ((nn.Conv1d(1, 1, 3), r"\(4,\)"), (nn.Conv1d(1, 1, 3, padding=1, stride=2), r"\(3,\)")):
+        with pytest.raises(ValueError, match=rf"`layer` takes a grid of \(6,\) points to {shape}; .*stride 1"):
+            field_of_view(layer, (6,))

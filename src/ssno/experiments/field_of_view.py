@@ -23,9 +23,7 @@ class FieldOfViewExperiment(Experiment):
 
     name: ClassVar[str] = "field-of-view"
     title: ClassVar[str] = "Field of view of every model"
-    published: ClassVar[str] = (
-        "A theorem: universal if and only if every output sees every input; one-way scans do not."
-    )
+    published: ClassVar[str] = "A theorem: universal if every output sees every input; with one-way scans it does not."
 
     def grid(self) -> tuple[int, ...]:
         return (16,) if self.scale == "tiny" else (64,)

@@ -1,4 +1,8 @@
-"""An undamped state-space layer with harmonic frequencies is a Fourier layer: build it, and compare the outputs."""
+"""An undamped linear state-space layer with harmonic frequencies is a Fourier layer: build it, and compare the outputs.
+
+The layer is `ssno.layers.linear_ssm`: several channels in and out, no gate. SS-NO's own scans have one channel each and
+a gate behind them; of those the construction says nothing.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,7 +28,7 @@ class Recovery(Experiment):
     """Random Fourier layers in float64, recovered exactly and with fewer states; no training, so no scale matters."""
 
     name: ClassVar[str] = "recovery"
-    title: ClassVar[str] = "State-space layers contain Fourier layers"
+    title: ClassVar[str] = "Linear state-space layers contain Fourier layers"
     published: ClassVar[str] = (
         "A proof: equal kernels for zero damping, harmonic frequencies and enough states per frequency."
     )
@@ -61,7 +65,11 @@ class Recovery(Experiment):
                 ),
             ),
             (
-                fact("a state-space layer equals any Fourier layer", worst < EXACT, f"at most {worst:.1e} apart"),
+                fact(
+                    "a linear state-space layer of several channels equals any Fourier layer",
+                    worst < EXACT,
+                    f"at most {worst:.1e} apart",
+                ),
                 fact(
                     "with fewer states per frequency the error is that of the best approximation (Eckart-Young)",
                     good,

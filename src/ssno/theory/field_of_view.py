@@ -1,9 +1,9 @@
 """Field of view: which inputs can reach which outputs.
 
-A convolutional neural operator is universal if and only if its iterated kernel  kappa_L * ... * kappa_1  reaches every
-output from every input (the paper's theorem). On a grid that is a question about supports: a layer is a boolean matrix
-(output, input), residuals and pointwise maps add the identity, layers in sequence multiply, layers in parallel add.
-Two answers are given and must agree: `field_of_view` reads the kernels, `seen_in_jacobian` differentiates the model.
+A convolutional neural operator is universal if its iterated kernel  kappa_L * ... * kappa_1  has full support: if every
+output can depend on every input (the paper's theorem). On a grid a layer is a boolean matrix (output, input), residuals
+and pointwise maps add the identity, layers in sequence multiply, layers in parallel add. Two answers are given and must
+agree: `field_of_view` reads the kernels' supports, `seen_in_jacobian` differentiates the model.
 
 Axes: p = q grid point, all axes flattened in row-major order; p the output, q the input.
 """
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ssno.layers.s4d import S4DBlock
 from ssno.models.operator import NeuralOperator
 from ssno.native.engine import use
-from ssno.theory.supports import model_supports, then
+from ssno.theory.supports import model_supports, same, then
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class FieldOfView:
 
     @property
     def full(self) -> bool:
-        """Whether every output can depend on every input: the criterion for universality."""
+        """Whether every output can depend on every input, which makes an architecture universal."""
         return bool(self.reached.all())
 
     def inputs_of(self, *point: int) -> Bool[Tensor, "*grid"]:
@@ -61,17 +61,22 @@ def field_of_view(model: nn.Module, grid: Sequence[int]) -> FieldOfView:
 def depth_for_full_view(layer: nn.Module, grid: Sequence[int]) -> int | None:
     """How many copies of a layer in sequence it takes to see everything; None if no number does.
 
-    The number is sharp: one layer less leaves some output blind to some input.
+    The number is sharp: one layer less leaves some output blind to some input. A boolean matrix of n points has a full
+    power if and only if its power (n - 1)^2 + 1 is full (Wielandt), and then all later ones are; so the smallest is
+    found by bisection, from powers of two.
     """
     _require_grid(grid)
-    single = field_of_view(layer, grid).reached
-    reached, depth = single, 1
-    while not reached.all():
-        further = then(reached, single)
-        if bool((further == reached).all()) or depth > reached.shape[0]:
+    powers = [field_of_view(layer, grid).reached]  # the 2^j-th power at place j
+    while not powers[-1].all():
+        if 2 ** (len(powers) - 1) > (math.prod(grid) - 1) ** 2:
             return None
-        reached, depth = further, depth + 1
-    return depth
+        powers.append(then(powers[-1], powers[-1]))
+    blind, depth = same(tuple(grid)), 0
+    for place, power in reversed(list(enumerate(powers[:-1]))):
+        further = then(blind, power)
+        if not further.all():
+            blind, depth = further, depth + 2**place
+    return depth + 1
 
 
 def seen_in_jacobian(
@@ -81,17 +86,22 @@ def seen_in_jacobian(
 
     `example` is an input whose last axes are the grid; models of this library make their own. The model is copied,
     taken to float64, and its scans to matrix products, in which a zero stays a zero (an FFT would blur it by rounding).
+    Damping of a state-space layer scales what arrives but cannot stop it: in the copy it is limited to one 1/e per
+    tenth of the grid, so that nothing underflows.
     """
     _require_grid(grid)
     if example is None:
         example = _generic_frames(model, grid)
     if tuple(example.shape[-len(grid) :]) != tuple(grid):
         raise ValueError(f"`example` must end in the axes {tuple(grid)} of the grid, got shape {tuple(example.shape)}.")
+    points = math.prod(grid)
     exact = copy.deepcopy(model).double().eval()
     for module in exact.modules():
         if isinstance(module, S4DBlock):
             module.method = "toeplitz"
-    points = math.prod(grid)
+            with torch.no_grad():
+                limit = math.log(10 / points) - module.modes.log_step[:, None]
+                module.modes.log_damping.copy_(torch.minimum(module.modes.log_damping, limit))
     inputs = example.double().clone().requires_grad_()
     with use("plain"):  # derivatives are taken for many outputs at once
         outputs = exact(inputs).reshape(-1, points)

@@ -1,4 +1,9 @@
-"""Where the kernels of a layer are not zero: a boolean matrix (output, input) over the points of a grid, per layer.
+"""The supports of the kernels of layers: a boolean matrix (output, input) over the points of a grid, per layer.
+
+The support of a function is the closure of where it is not zero. Sums of damped waves (state-space layers) and of
+Fourier modes (spectral layers) are analytic: they vanish everywhere or at isolated points only, so their support is the
+whole line as soon as one wave has a weight, however strongly it is damped. Nothing is computed that could underflow or
+be blurred by rounding; of short kernels, whose taps are parameters, a tap counts if it is not exactly zero.
 
 One rule per kind of layer, found by type. Supports of all channels are joined, because the criterion asks whether some
 setting of the channel mixing lets information through.
@@ -11,7 +16,7 @@ from functools import reduce, singledispatch
 from typing import Any
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ssno.layers.head import Head
@@ -24,7 +29,7 @@ from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
 from ssno.models.baselines.ffno import FFNO, FactorisedLayer
 from ssno.models.baselines.fno import FourierBlock, FourierOperator
 from ssno.models.scanning import ScanOperator
-from ssno.ssm.convolution import Direction, toeplitz
+from ssno.ssm.convolution import Direction
 
 Grid = tuple[int, ...]
 Support = Bool[Tensor, "p q"]
@@ -66,7 +71,10 @@ def support(layer: nn.Module, grid: Grid) -> Support:
 
 @support.register
 def _(layer: S4DBlock, grid: Grid) -> Support:
-    return _line(layer.taps(grid[0]).ne(0).any(0), layer.direction, periodic=layer.boundary != "zero")
+    """The skip alone reaches the point itself."""
+    weight = layer.modes.weight()
+    waves = _any_wave(layer.modes.frequency, weight.re, weight.im)
+    return _line(grid, layer.direction, waves=waves, periodic=layer.boundary != "zero", skip=bool(layer.skip.any()))
 
 
 @support.register
@@ -104,7 +112,11 @@ def _(layer: FlattenedSweep, grid: Grid) -> Support:
 
 @support.register
 def _(layer: LinearSSM, grid: Grid) -> Support:
-    return _line(layer.kernel(grid[0]).ne(0).any(0).any(0), layer.direction, periodic=layer.boundary != "zero")
+    """Mode n mixes channels by the matrix C_n B_n, of which every entry is the weight of a wave."""
+    (c, b), frequency = map(torch.view_as_complex, (layer.output_weight, layer.input_weight)), layer.frequency
+    weight = torch.einsum("on,ni->oin", c, b)
+    waves = _any_wave(frequency.expand(weight.shape), weight.real, weight.imag)
+    return _line(grid, layer.direction, waves=waves, periodic=layer.boundary != "zero")
 
 
 @support.register
@@ -114,14 +126,10 @@ def _(layer: LinearSweep, grid: Grid) -> Support:
 
 @support.register
 def _(layer: SpectralConvolution, grid: Grid) -> Support:
-    """Its impulse response, moved to every point of the periodic grid."""
-    channels = layer.weight.shape[-2]
-    impulses = torch.zeros(channels, math.prod(grid), channels, dtype=layer.weight.dtype)
-    impulses[:, 0] = torch.eye(channels)  # one channel per frame
-    kernel = layer(impulses.unflatten(1, grid)).ne(0).any(-1).any(0)
-    shifts = torch.cartesian_prod(*map(torch.arange, grid)).view(-1, len(grid))
-    moved = [kernel.roll(tuple(shift), dims=tuple(range(len(grid)))).flatten() for shift in shifts.tolist()]
-    return torch.stack(moved, dim=1)
+    """Everything if any mode has a weight; of the mean (the first mode of the first corner) the real part counts."""
+    counted = layer.weight.ne(0)
+    counted[(0,) * (1 + layer.axes)][..., 1] = False
+    return same(grid).fill_(bool(counted.any()))
 
 
 @support.register
@@ -140,10 +148,22 @@ def _(layer: FourierBlock, grid: Grid) -> Support:
 def _(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d, grid: Grid) -> Support:
     """A short kernel, moved to every point; what falls off the grid comes back if the padding is circular."""
     kind: Any = type(layer)
-    pattern = kind(1, 1, layer.kernel_size, padding=layer.padding, padding_mode=layer.padding_mode, bias=False)
+    pattern = kind(
+        *(1, 1, layer.kernel_size),
+        stride=layer.stride,
+        padding=layer.padding,
+        dilation=layer.dilation,
+        padding_mode=layer.padding_mode,
+        bias=False,
+    )
     pattern.weight.data = layer.weight.ne(0).any(0).any(0)[None, None].float()
-    impulses = torch.eye(math.prod(grid)).view(-1, 1, *grid)
-    return pattern(impulses).gt(0.5).flatten(1).T
+    reached = pattern(torch.eye(math.prod(grid)).view(-1, 1, *grid)).gt(0.5)
+    if reached.shape[2:] != grid:
+        raise ValueError(
+            f"`layer` takes a grid of {grid} points to {tuple(reached.shape[2:])}; a field of view is between equal "
+            'grids. Give the convolution stride 1 and padding="same".'
+        )
+    return reached.flatten(1).T
 
 
 def _axes(layers: nn.ModuleList, grid: Grid) -> list[Support]:
@@ -156,5 +176,16 @@ def _axes(layers: nn.ModuleList, grid: Grid) -> list[Support]:
     return matrices
 
 
-def _line(taps: Bool[Tensor, " l"], direction: Direction, *, periodic: bool) -> Support:
-    return toeplitz(taps[None].float(), direction=direction, periodic=periodic)[0] > 0
+def _any_wave(frequency: Float[Tensor, "*rows n"], re: Float[Tensor, "*rows n"], im: Float[Tensor, "*rows n"]) -> bool:
+    """Whether any row of  Re sum_n weight_n exp(-(damping_n + i frequency_n) x)  has a wave; at frequency 0 no sine."""
+    return bool((re.ne(0) | (im.ne(0) & frequency.ne(0))).any())
+
+
+def _line(grid: Grid, direction: Direction, *, waves: bool, periodic: bool, skip: bool = False) -> Support:
+    """A scan along one axis: all points on its side, or all there are on a circle; without waves the skip alone."""
+    if not waves:
+        return same(grid) & skip
+    everything = torch.ones(grid[0], grid[0], dtype=torch.bool)
+    if periodic:
+        return everything
+    return everything.tril() if direction == "forward" else everything.triu()
