@@ -7,7 +7,7 @@ import pytest
 
 from ssno.cli.main import main
 from ssno.evaluation.evaluate import read_evaluation
-from ssno.evaluation.seeds import summarise
+from ssno.evaluation.statistics import summarise
 from ssno.models.baselines.trivial import PersistenceConfig
 
 

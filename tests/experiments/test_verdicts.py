@@ -3,9 +3,8 @@
 import math
 
 import pytest
-from scipy.stats import ttest_rel
 
-from ssno.experiments.verdicts import OPEN, below, fact, paired_test, undecided
+from ssno.experiments.verdicts import OPEN, below, fact, undecided
 
 
 def test_a_clearly_smaller_error_makes_the_claim_hold() -> None:
@@ -28,12 +27,6 @@ def test_pairs_decide_what_a_common_spread_hides() -> None:
     assert below("a below b", with_it, without, paired=True).answer == "holds"
     assert below("a below b", without, with_it, paired=True).answer == "does not hold"
     assert below("a below b", [0.1], [0.2], paired=True).answer == OPEN
-
-
-def test_the_test_of_pairs_is_students() -> None:
-    first, second = [1.0, 2.0, 4.0, 3.0], [1.5, 2.2, 4.9, 3.1]
-    assert paired_test(first, second) == pytest.approx(ttest_rel(first, second).pvalue)
-    assert paired_test([1.0, 2.0], [1.0, 2.0]) == 1.0
 
 
 def test_one_seed_decides_nothing() -> None:

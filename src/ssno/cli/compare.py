@@ -9,8 +9,8 @@ import tyro
 from rich.console import Console
 
 from ssno.evaluation.evaluate import Evaluation, read_evaluation
-from ssno.evaluation.seeds import Group, Verdict, group_by_seed, rank
-from ssno.evaluation.seeds import number as mean_and_confidence
+from ssno.evaluation.seeds import SeedGroup, group_by_seed
+from ssno.evaluation.statistics import Ranking, rank
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
 from ssno.models.bundled import locate, results_folder
 
@@ -72,14 +72,14 @@ def evaluation_of(run: Path, file: str) -> Evaluation:
     return read_evaluation(path)
 
 
-def sheet(groups: list[Group], evaluation: Evaluation, metrics: tuple[str, ...]) -> Sheet:
+def sheet(groups: list[SeedGroup], evaluation: Evaluation, metrics: tuple[str, ...]) -> Sheet:
     """A line per model, and one per forecast that needs no learning."""
     lines = [
         (
             group.name,
             number(group.parameters),
             str(len(group.runs)),
-            *(mean_and_confidence(group.summaries[metric]) for metric in metrics),
+            *(str(group.summaries[metric]) for metric in metrics),
         )
         for group in groups
     ]
@@ -94,7 +94,7 @@ def sheet(groups: list[Group], evaluation: Evaluation, metrics: tuple[str, ...])
     )
 
 
-def record(group: Group) -> dict[str, Any]:
+def record(group: SeedGroup) -> dict[str, Any]:
     """A line of the CSV file."""
     numbers: dict[str, Any] = {}
     for metric, summary in group.summaries.items():
@@ -103,7 +103,7 @@ def record(group: Group) -> dict[str, Any]:
     return {"name": group.name, **shared, **numbers, "runs": " ".join(group.runs)}
 
 
-def document(groups: list[Group], verdict: Verdict | None) -> dict[str, Any]:
+def document(groups: list[SeedGroup], verdict: Ranking | None) -> dict[str, Any]:
     """Groups and verdict as JSON values; what is not finite becomes None."""
     content = {"groups": [asdict(group) for group in groups], "verdict": None if verdict is None else asdict(verdict)}
     return json_format.loads(json_format.dumps(content), parse_constant=lambda _: None)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from ssno.evaluation.seeds import summarise, welch
+from ssno.evaluation.statistics import summarise, welch
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.ablation import Ablation, row
 from ssno.experiments.experiment import Experiment, Finding

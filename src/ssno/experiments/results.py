@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ssno.base.whole import write_whole
-from ssno.evaluation.seeds import Summary, summarise
+from ssno.evaluation.statistics import SeedSummary, summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import shown
@@ -71,7 +71,7 @@ class Results:
             raise ValueError(f"There is no finished trial of {label!r} on {case!r}.")
         return found
 
-    def summary(self, label: str, case: str, metric: str = "rel_l2") -> Summary:
+    def summary(self, label: str, case: str, metric: str = "rel_l2") -> SeedSummary:
         """A metric of one cell over seeds."""
         return summarise(self.values(label, case, metric))
 

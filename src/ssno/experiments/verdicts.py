@@ -1,9 +1,7 @@
 """What the data say about a claim: it holds, it does not, or it cannot be decided at this scale.
 
-A claim "A is below B" holds if the mean of A over seeds is smaller and Welch's test rejects equality at 5 %; it does
-not hold if the mean is larger and the test rejects; otherwise, and always with a single seed, it is not decidable.
-Errors spread by factors rather than by differences, so logarithms are compared. Runs of one network that share a seed
-share first weights, batches and noise: they are compared in pairs, by Student's test on the ratios.
+A claim "A is below B" holds if A is better by the rule of `ssno.evaluation.statistics.compare_seeds`; it does not hold
+if B is; otherwise, and always with a single seed, it is not decidable. If A diverges, nothing is decided.
 """
 
 import math
@@ -11,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.special import stdtr  # Student's t
-
-from ssno.evaluation.seeds import LEVEL, Summary, summarise, welch
+from ssno.evaluation.statistics import SeedSummary, compare_seeds, summarise
 
 Answer = Literal["holds", "does not hold", "not decidable at this scale"]
 OPEN: Answer = "not decidable at this scale"
@@ -35,31 +31,12 @@ def below(
     first, second = summarise(smaller), summarise(larger)
     ratio = second.mean / first.mean if first.mean else math.inf
     told = f"{shown(first)} against {shown(second)}: {ratio:.3g} times"
-    if not math.isfinite(first.mean) or not math.isfinite(second.mean):
-        if math.isfinite(first.mean):
-            return Verdict(
-                claim, "holds" if len(smaller) > 1 else OPEN, f"{told}; a run of the other did not stay finite"
-            )
-        return Verdict(claim, OPEN, f"{told}; a run did not stay finite")
-    logs = [math.log(factor * value) for value in smaller], [math.log(value) for value in larger]
-    p = paired_test(*logs) if paired else welch(*map(summarise, logs))
-    if math.isnan(p):
-        return Verdict(claim, OPEN, f"{told}; one seed has no spread")
-    told = f"{told}, p = {p:.2g}"
-    if not p < LEVEL:
-        return Verdict(claim, OPEN, told)
-    return Verdict(claim, "holds" if factor * first.mean < second.mean else "does not hold", told)
-
-
-def paired_test(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided p-value of Student's test that the mean difference of pairs is zero; NaN for a single pair."""
-    difference = summarise([b - a for a, b in zip(first, second, strict=True)])
-    if math.isnan(difference.spread):
-        return math.nan
-    if not difference.spread:
-        return float(difference.mean == 0)
-    t = abs(difference.mean) / difference.spread * math.sqrt(len(difference.values))
-    return float(2 * stdtr(len(difference.values) - 1, -t))
+    compared = compare_seeds(smaller, larger, factor=factor, paired=paired)
+    if math.isnan(compared.p):
+        answer: Answer = "holds" if compared.outcome == "below" else OPEN
+        return Verdict(claim, answer, f"{told}; {compared.why}")
+    answers: dict[str, Answer] = {"below": "holds", "above": "does not hold", "open": OPEN}
+    return Verdict(claim, answers[compared.outcome], f"{told}, p = {compared.p:.2g}")
 
 
 def fact(claim: str, true: bool, evidence: str) -> Verdict:
@@ -72,7 +49,7 @@ def undecided(verdict: Verdict, why: str) -> Verdict:
     return Verdict(verdict.claim, OPEN, f"{verdict.evidence}; {why}")
 
 
-def shown(summary: Summary) -> str:
+def shown(summary: SeedSummary) -> str:
     """Mean and standard deviation over seeds: 0.132 ± 0.011."""
     spread = "" if math.isnan(summary.spread) else f" ± {summary.spread:.2g}"
     return f"{summary.mean:.3g}{spread}"
