@@ -8,7 +8,8 @@ import torch
 from ssno.experiments.ablation import Ablation
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.damping import Damping
-from ssno.experiments.trial import KS, PAPER, Trial, trial
+from ssno.experiments.trial import KS, PAPER, Problem, Trial, trial
+from ssno.models.baselines.fno import FNOConfig
 from ssno.models.count import count_parameters
 from ssno.models.ssno import SSNOConfig
 
@@ -56,6 +57,22 @@ def test_the_ablation_has_the_published_models() -> None:
         counts = {each.label: count_parameters(each.run.model.build(), learnable_only=True) for each in trials}
     assert counts == PUBLISHED_PARAMETERS
     assert {each.run.data.points for each in trials} == {128}
+
+
+def test_the_resolution_figure_keeps_all_modes() -> None:
+    trials = find_experiment("resolution", scale="paper", seeds=1).trials()
+    kept = {(t.label, t.run.data.points): t.run.model.n_modes for t in trials if hasattr(t.run.model, "n_modes")}
+    assert kept == {(name, points): points // 2 for name in ("FFNO", "GKT") for points in (32, 64, 128, 256, 512)}
+    with torch.device("meta"):
+        counts = {t.label: count_parameters(t.run.model.build()) for t in trials if t.case == "KS 0.1, 128"}
+    assert (counts["FFNO"], counts["GKT"]) == (2_192_833, 291_521)
+
+
+def test_fno_keeps_eight_modes_on_torus_li() -> None:
+    experiment = find_experiment("headline", scale="paper")
+    config = experiment.with_modes(FNOConfig(n_dims=2), Problem("TorusLi", "torus-li"), [64, 64])
+    assert config.n_modes == 8
+    assert experiment.with_modes(FNOConfig(n_dims=2), Problem("CE-RM", "ce-rm"), [64, 64]).n_modes == 32
 
 
 def test_damping_looks_into_runs_of_the_ablation() -> None:

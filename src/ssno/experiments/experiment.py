@@ -1,16 +1,19 @@
 """What every experiment is: a published result as a frozen description that lists its runs and judges their outcome."""
 
 import abc
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar, get_args
 
 from matplotlib.figure import Figure
 
 from ssno.evaluation.tables import Sheet
+from ssno.experiments.printed import FNO_MODES_ON_TORUS_LI
 from ssno.experiments.results import Results
-from ssno.experiments.trial import PAPER, TINY, Scale, Spending, Trial
+from ssno.experiments.trial import PAPER, TINY, Problem, Scale, Spending, Trial
 from ssno.experiments.verdicts import OPEN, Verdict, undecided
+from ssno.layers.spectral import most_modes
+from ssno.models.baselines.fourier import FourierConfig
 from ssno.models.config import OperatorConfig
 from ssno.runs.unrolling import Rollout
 
@@ -83,6 +86,13 @@ class Experiment(abc.ABC):
     def model(self, kind: type[Config], **fields: Any) -> Config:
         """A model in its published size, or the smallest at scale `tiny`."""
         return kind.tiny(**fields) if self.scale == "tiny" else kind(**fields)  # type: ignore[return-value]
+
+    def with_modes(self, config: Config, problem: Problem, grid: Sequence[int]) -> Config:
+        """All Fourier modes that a grid carries, as published (FNO on TorusLi: 8); tiny models keep theirs."""
+        if not isinstance(config, FourierConfig) or self.scale == "tiny":
+            return config
+        few = (problem.dataset, config.name) == ("torus-li", "fno")
+        return replace(config, n_modes=FNO_MODES_ON_TORUS_LI if few else most_modes(grid))
 
     def narrow(self) -> dict[str, Any]:
         """Half of SS-NO's width at scale `cpu`, for experiments of many runs."""

@@ -61,7 +61,8 @@ class Headline(Experiment):
 
     def cell(self, name: str, problem: Problem, seed: int) -> Trial:
         """One run."""
-        config = self.model(MODELS[name])
+        points = self.points(64)
+        config = self.with_modes(self.model(MODELS[name]), problem, [points])
         changes: dict[str, Any] = {} if self.scale == "paper" else {"learning_rate": RATES[name]}
         spending = self.spending
         if self.scale == "cpu":
@@ -70,7 +71,7 @@ class Headline(Experiment):
             name,
             problem,
             self.suited(config),
-            points=self.points(64),
+            points=points,
             seed=seed,
             spending=spending,
             **changes,

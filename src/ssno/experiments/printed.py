@@ -45,3 +45,4 @@ GFLOPS = {
     "ffno": (0.016, 0.033, 0.044, 0.067, 0.120),
     "ssno": (0.013, 0.026, 0.052, 0.104, 0.209),
 }
+FNO_MODES_ON_TORUS_LI = 8  # appendix: all models keep all modes the grid has, except FNO on TorusLi

@@ -38,7 +38,7 @@ class Resolution(Experiment):
             trial(
                 name,
                 problem,
-                self.suited(self.model(MODELS[name], **self.width(name))),
+                self.suited(self.with_modes(self.model(MODELS[name], **self.width(name)), problem, [points])),
                 points=points,
                 seed=seed,
                 spending=self.spending,
