@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base.device import available_devices, device_name
 from ssno.base.provenance import available_cores, processor_name, source_commit
 
 REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
@@ -55,7 +56,7 @@ def examine(folder: Path) -> dict[str, Any]:
         "cores": available_cores(),
         "threads": torch.get_num_threads(),
         "blas": "mkl" if torch.backends.mkl.is_available() else "other",
-        "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] or ["cpu"],
+        "devices": [device_name(torch.device(name)) for name in available_devices()],
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "folder": str(folder),
         "writable": os.access(folder, os.W_OK),

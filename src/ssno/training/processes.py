@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from ssno.base.device import choose_device
+
 
 @dataclass(frozen=True)
 class Place:
@@ -54,11 +56,11 @@ class Place:
 
 
 @contextmanager
-def place() -> Iterator[Place]:
-    """Join the processes that torchrun started, if it did; leave them at the end."""
-    device = torch.device("cpu")
-    if torch.cuda.is_available():
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+def place(wanted: str | torch.device = "auto") -> Iterator[Place]:
+    """Join the processes that torchrun started, if it did, on the wanted device; leave them at the end."""
+    device = choose_device(wanted)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # what communication between processes goes by
     if "RANK" not in os.environ:
         yield Place(device=device)
         return

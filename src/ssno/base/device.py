@@ -1,0 +1,56 @@
+"""Which device computes: the one place that decides. Everything else follows the tensors it is given.
+
+    auto              CUDA if there is one, else Apple's MPS, else the CPU
+    cpu, mps          that one
+    cuda, cuda:N      the first NVIDIA (or ROCm) device, or number N
+
+A `torch.device` is taken as it is. Under `torchrun` each process takes the CUDA device of its LOCAL_RANK, or computes
+on the CPU.
+"""
+
+import os
+
+import torch
+from torch import Tensor
+
+from ssno.base.provenance import processor_name
+
+CHOICES = "auto, cpu, cuda, cuda:N or mps"
+
+
+def choose_device(wanted: str | torch.device = "auto") -> torch.device:
+    """The device that `wanted` means on this machine, in this process."""
+    if isinstance(wanted, torch.device):
+        return wanted
+    found = available_devices()
+    kind, _, number = wanted.partition(":")
+    if kind not in ("auto", "cpu", "cuda", "mps") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise ValueError(f"`device` must be {CHOICES}, got {wanted!r}.")
+    several = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1
+    if several and (number or kind == "mps"):
+        raise ValueError(f"`device={wanted!r}` names one device for several processes; say 'cuda', 'cpu' or 'auto'.")
+    if kind == "auto":
+        usable = [name for name in found if not (several and name == "mps")]
+        kind = usable[0].partition(":")[0]
+    chosen = f"cuda:{int(number or os.environ.get('LOCAL_RANK', '0'))}" if kind == "cuda" else kind
+    if chosen not in found:
+        raise ValueError(f"`device` is {wanted!r}, but there is no {chosen}; available: {', '.join(found)}.")
+    return torch.device(chosen)
+
+
+def available_devices() -> list[str]:
+    """What this machine computes on, the fastest first."""
+    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return [*gpus, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
+
+
+def device_name(device: torch.device) -> str:
+    """The device with the name of its hardware, for people."""
+    if device.type == "cuda":
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    return f"{device} ({processor_name()})"
+
+
+def float64(values: Tensor) -> Tensor:
+    """The values in double precision, where they are; on the CPU if their device has none, as MPS."""
+    return values.cpu().double() if values.device.type == "mps" else values.double()
