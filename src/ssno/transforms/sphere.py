@@ -75,8 +75,7 @@ def columns(
     table: Float[Tensor, "m to from"], modes: Complex[Tensor, "m from *batch"]
 ) -> Complex[Tensor, "m to *batch"]:
     """One real matrix per order, applied to all columns, real and imaginary parts alike."""
-    numbers = torch.view_as_real(modes.contiguous()).flatten(2)
-    product = torch.bmm(table, numbers)
+    product = torch.bmm(table, torch.view_as_real(modes).flatten(2))
     return torch.view_as_complex(product.view(*product.shape[:2], *modes.shape[2:], 2))
 
 

@@ -49,14 +49,14 @@ class VectorTransform(SphereTransform):
     ) -> Float[Tensor, "lon lat 2 *batch"]:
         """(u, v) of given vorticity and divergence; what these have at l = 0 does not count."""
         upper = torch.stack([vorticity, -divergence], dim=2)
-        lower = turned(torch.stack([divergence, vorticity], dim=2))
+        lower = torch.stack([divergence, vorticity], dim=2) * 1j
         return self.rings(columns(self.velocities, torch.cat([upper, lower], dim=1)))
 
     def divergence(
         self, east: Complex[Tensor, "m lat *batch"], north: Complex[Tensor, "m lat *batch"]
     ) -> Complex[Tensor, "m l *batch"]:
         """Divergence of a vector field given by the `orders` of its parts; `divergence(north, -east)` is its curl."""
-        return columns(self.divergences, torch.cat([turned(east), north], dim=1))
+        return columns(self.divergences, torch.cat([east * 1j, north], dim=1))
 
     def divergence_and_curl(
         self, east: Float[Tensor, "lon lat *batch"], north: Float[Tensor, "lon lat *batch"]
@@ -64,8 +64,3 @@ class VectorTransform(SphereTransform):
         """Both, of a vector field on the grid."""
         u, v = self.orders(east), self.orders(north)
         return self.divergence(u, v), self.divergence(v, -u)
-
-
-def turned(modes: Complex[Tensor, "*shape"]) -> Complex[Tensor, "*shape"]:
-    """i times the modes."""
-    return torch.complex(-modes.imag, modes.real)
