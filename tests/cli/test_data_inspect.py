@@ -80,9 +80,9 @@ def test_options_for_fields_context_arrays_and_viscosity_reach_the_reader(folder
 
 
 def test_a_sampled_file_says_so(folder, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.cli.data_inspect.MOST", 4 * 5 * 8 * 2)
+    monkeypatch.setattr("ssno.cli.data_inspect.MOST", 4 * 5 * 8 * 4)
     main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--no-draw"])
-    assert "all: looked at 2 of 6 trajectories (--everything reads all)" in capsys.readouterr().out
+    assert "all: looked at 3 of 6 trajectories, 5 of 5 frames (--everything reads all)" in capsys.readouterr().out
 
 
 def test_long_lists_are_cut_short(folder, capsys) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from ssno.data.make import forecast as module
 from ssno.data.make.forecast import forecast
-from ssno.data.make.plan import Plan, trajectory_bytes
+from ssno.data.make.plan import Plan
 from ssno.data.make.produce import encode
+from ssno.data.sizes import trajectory_bytes
 from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution
 
 ORIGIN = {"ssno": "test", "commit": "test"}

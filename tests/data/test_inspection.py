@@ -142,6 +142,8 @@ def test_a_large_file_is_sampled_evenly_unless_everything_is_asked_for(tmp_path)
     assert (found.sets[0].examined, found.sets[0].trajectories) == (4, 10)
     found, _ = inspect_data(tmp_path / "a.npz", options, most=None)
     assert found.sets[0].examined == 10
+    found, _ = inspect_data(tmp_path / "a.npz", options, most=4 * 4 * 16 * 2)
+    assert (found.sets[0].examined, found.sets[0].frames) == (4, 2)  # of long trajectories, the first frames
 
 
 def test_axes_that_do_not_look_periodic_are_mentioned(tmp_path) -> None:

@@ -5,6 +5,7 @@ import stat
 import struct
 import time
 import zipfile
+import zlib
 
 import h5py
 import numpy as np
@@ -14,6 +15,7 @@ from ssno.data.errors import DataError
 from ssno.data.files import probe, whole_arrays
 from ssno.data.files.examine.child import examine
 from ssno.data.files.examine.hdf5 import MAX_CHUNK
+from ssno.data.files.examine.report import whole_limit
 from ssno.data.files.probe import Child, contents_of
 
 
@@ -219,9 +221,52 @@ def test_zip_bombs_are_refused_before_memory_is_taken(tmp_path) -> None:
 def test_a_compressed_member_larger_than_the_limit_is_refused_unread(tmp_path, monkeypatch) -> None:
     np.savez_compressed(tmp_path / "a.npz", u=np.zeros((64, 64)))
     array = contents_of(tmp_path / "a.npz")["u"].array
-    monkeypatch.setattr(whole_arrays, "MAX_BYTES", 1000)
-    with pytest.raises(DataError, match="a compressed NPZ file can only be read whole"):
+    monkeypatch.setattr(whole_arrays, "whole_limit", lambda stored: 100 * stored)
+    with pytest.raises(DataError, match=r"a compressed NPZ file can only be read whole \(limit .* for a file of"):
         array.read((slice(None), slice(None)))
+
+
+def test_what_may_be_read_whole_grows_with_the_file() -> None:
+    assert [whole_limit(2**power) // 2**20 for power in (10, 20, 26, 40)] == [512, 512, 1024, 4096]
+
+
+@pytest.mark.parametrize(("dims", "claimed"), [((2**15, 2**14), 2**32 - 1), ((4, 4), 2**32 - 8)])
+def test_compressed_matlab_variables_that_claim_too_much_are_refused(tmp_path, dims, claimed) -> None:
+    def element(kind: int, content: bytes) -> bytes:
+        return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
+
+    parts = (
+        element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<2i", *dims)) + struct.pack("<HH4s", 1, 1, b"u")
+    )
+    outer = 1024 if claimed % 8 == 0 else claimed  # either number may lie
+    body = zlib.compress(struct.pack("<II", 14, outer) + parts + struct.pack("<II", 9, claimed) + bytes(512))
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM"
+    (tmp_path / "a.mat").write_bytes(head + struct.pack("<II", 15, len(body)) + body)
+    with pytest.raises(DataError, match=f"a variable claims {claimed} bytes, too many for a file of"):
+        contents_of(tmp_path / "a.mat")
+
+
+def test_chunks_stored_in_more_bytes_than_they_have_are_refused(tmp_path) -> None:
+    def build(file: h5py.File) -> None:
+        odd = file.create_dataset("odd", (4, 8), "f4", chunks=(1, 8), compression="gzip")
+        for row in range(4):
+            odd.id.write_direct_chunk((row, 0), zlib.compress(np.random.default_rng(0).bytes(2**17)))
+
+    assert refused(tmp_path, build)["odd"].startswith("has a chunk of 32 bytes stored in 131")
+
+
+def test_chunks_that_inflate_beyond_their_size_are_never_inflated(tmp_path) -> None:
+    def build(file: h5py.File) -> None:
+        odd = file.create_dataset("odd", (2, 2**19), "f4", chunks=(1, 2**19), compression="gzip")
+        odd[0] = np.random.default_rng(0).normal(size=2**19)
+        odd.id.write_direct_chunk((1, 0), zlib.compress(np.random.default_rng(0).bytes(2**20) + bytes(2**23)))
+
+    why = "the chunk at (1, 0) becomes more than the 2097152 bytes that it should have"
+    assert refused(tmp_path, build)["odd"] == f"cannot be read: {why}"
+    array = contents_of(tmp_path / "a.h5", budget=0)["odd"].array
+    assert array.read((slice(0, 1), slice(0, 4))).shape == (1, 4)
+    with pytest.raises(DataError, match="becomes more than the 2097152 bytes"):
+        array.read((slice(None), slice(0, 4)))
 
 
 def test_members_that_are_not_as_described_are_refused(tmp_path) -> None:
@@ -335,12 +380,12 @@ def test_the_child_has_no_torch_and_limited_memory(tmp_path, monkeypatch) -> Non
     question = probe.BOOT.replace(
         "main()",
         "import json, resource, ssno.data.files.examine.child as c\nsys.stdin.readline(); c.limit_memory()\n"
-        "limit = resource.getrlimit(resource.RLIMIT_AS)[0]\n"
+        "limit = resource.getrlimit(resource.RLIMIT_DATA)[0]\n"
         "print(json.dumps({'torch': 'torch' in sys.modules, 'limit': limit}), flush=True)",
     )
     monkeypatch.setattr(probe, "BOOT", question)
     child = Child()
-    assert child.ask({"path": "", "budget": 1, "seconds": 2}, time_limit=60.0) == {"torch": False, "limit": 6 * 2**30}
+    assert child.ask({"path": "", "budget": 1, "seconds": 2}, time_limit=60.0) == {"torch": False, "limit": 768 * 2**20}
     child.stop()
 
 

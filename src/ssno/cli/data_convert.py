@@ -2,7 +2,6 @@
 
 import json as json_format
 from collections.abc import Mapping
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ssno.data.files.inspection import open_sets
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import parse_index
 from ssno.data.reduction import How
+from ssno.data.sizes import trajectory_bytes
 from ssno.data.store.convert import convert_data, divided, finite_only
 from ssno.data.trajectories import Trajectories
 
@@ -99,8 +99,6 @@ def convert(
 def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> dict[str, Any]:
     """What was, or would be, written."""
     data = next(iter(sets.values()))
-    channels = len(data.fields) + len(data.context_fields)
-    values = len(data.times) * channels * prod(axis.points for axis in data.axes)
     return {
         "out": str(out),
         "written": written,
@@ -109,7 +107,7 @@ def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> d
         "fields": list(data.fields),
         "context": list(data.context_fields),
         "grid": [axis.points for axis in data.axes],
-        "bytes_before_compression": 4 * values * sum(len(part) for part in sets.values()),
+        "bytes_before_compression": trajectory_bytes(data) * sum(len(part) for part in sets.values()),
         "bytes_on_disk": sum(file.stat().st_size for file in out.rglob("*") if file.is_file()) if written else None,
     }
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ssno.data.files.inspection import MOST, Inspection, inspect_data
+from ssno.data.files.inspection import MOST, Inspection, inspect_data, sampled
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.plots.gallery import gallery
@@ -55,7 +55,7 @@ def inspect(
         lengths: Physical length of each space axis.
         periodic: Whether the space axes repeat.
         viscosity: For KS files, which do not say.
-        everything: Read all trajectories, also of files larger than 2 GiB.
+        everything: Read all trajectories, also of files larger than 128 MiB.
         draw: Draw a few trajectories.
         picture: Where to draw them; NAME-inspect.png here if not given.
         json: Print the result as JSON.
@@ -100,7 +100,7 @@ def to_json(found: Inspection, drawn: Path | None) -> dict[str, Any]:
 
 def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
     """A few evenly spaced trajectories of the first set."""
-    data = next(iter(sets.values()))
+    data, _ = sampled(next(iter(sets.values())), MOST)
     count = min(SHOWN[len(data.axes)], len(data))
     numbers = [round(i * (len(data) - 1) / max(1, count - 1)) for i in range(count)]
     frames = data.read(numbers, finite=False)
@@ -166,9 +166,10 @@ def facts(found: Inspection) -> list[str]:
     numbers = [f"{name} {low:.6g}" + (f" to {high:.6g}" if high > low else "") for name, (low, high) in ranges]
     lines += [f"parameters: {', '.join(numbers)}"] if numbers else []
     lines += [
-        f"{report.split}: looked at {report.examined} of {report.trajectories} trajectories (--everything reads all)"
+        f"{report.split}: looked at {report.examined} of {report.trajectories} trajectories, {report.frames} of "
+        f"{found.frames} frames (--everything reads all)"
         for report in found.sets
-        if report.examined < report.trajectories
+        if (report.examined, report.frames) != (report.trajectories, found.frames)
     ]
     return lines
 

@@ -12,11 +12,11 @@ Axes: n trajectory, t frame, c channel, then the space axes.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from ssno.data.sizes import trajectory_bytes
 from ssno.data.trajectories import Frames, Trajectories
 
 CHUNK = 32 * 2**20  # bytes of float32 frames in memory at a time
@@ -39,16 +39,14 @@ class Moments:
         channels = values.shape[2]
         lines = np.moveaxis(values, 2, 0).reshape(channels, values.size // max(channels, 1)).astype(np.float64)
         fine = np.isfinite(lines)
+        whole = bool(fine.all())
         count = fine.sum(axis=1)
-        mean = np.where(fine, lines, 0.0).sum(axis=1) / np.maximum(count, 1)
-        return cls(
-            count=count,
-            bad=lines.shape[1] - count,
-            low=np.where(fine, lines, np.inf).min(axis=1, initial=np.inf),
-            high=np.where(fine, lines, -np.inf).max(axis=1, initial=-np.inf),
-            mean=mean,
-            squares=np.square(np.where(fine, lines - mean[:, None], 0.0)).sum(axis=1),
-        )
+        mean = (lines if whole else np.where(fine, lines, 0.0)).sum(axis=1) / np.maximum(count, 1)
+        low = (lines if whole else np.where(fine, lines, np.inf)).min(axis=1, initial=np.inf)
+        high = (lines if whole else np.where(fine, lines, -np.inf)).max(axis=1, initial=-np.inf)
+        gaps = lines if whole else np.where(fine, lines, mean[:, None])
+        gaps -= mean[:, None]
+        return cls(count, lines.shape[1] - count, low, high, mean, np.einsum("cl,cl->c", gaps, gaps))
 
     def merged(self, other: "Moments") -> "Moments":
         """Statistics of both chunks together."""
@@ -95,9 +93,7 @@ class Summary:
 
 def chunks(data: Trajectories, *, size: int = CHUNK) -> Iterator[slice]:
     """Consecutive trajectories that together take about `size` bytes."""
-    channels = len(data.fields) + len(data.context_fields)
-    one = 4 * len(data.times) * channels * prod(axis.points for axis in data.axes)
-    step = max(1, size // one)
+    step = max(1, size // trajectory_bytes(data))
     for start in range(0, len(data), step):
         yield slice(start, min(start + step, len(data)))
 

@@ -28,6 +28,7 @@ from ssno.data.files.blocks import Part, default_fields, split_channels
 from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import box, uniform_step
 from ssno.data.reduction import How, Reduction, coarse_points, strides
+from ssno.data.sizes import trajectory_bytes
 from ssno.pde.problems.problem import Axis, GridType
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
@@ -239,9 +240,7 @@ class Trajectories:
     def read(self, indices: Indices, *, finite: bool = True) -> Frames:
         """Read these trajectories only. With `finite`, NaN or infinity is an error that says where."""
         rows = self.rows[_positions(indices, len(self), what="indices")]
-        _, *rest = self.shape
-        rest[1] += len(self.context_fields)
-        need = 4 * len(rows) * prod(rest)
+        need = len(rows) * trajectory_bytes(self)
         if need > self.limit:
             raise DataError(
                 f"Reading {len(rows)} trajectories of {self.name!r} takes {need / 2**30:.3g} GiB, above the "

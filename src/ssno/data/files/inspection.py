@@ -7,7 +7,6 @@ seams that do not look periodic, and the command to train on it. Pictures are dr
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,10 @@ from ssno.data.files.suggest import suggest_axes, train_command
 from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, frozen, leak
 from ssno.data.load import open_folder
 from ssno.data.moments import Moments, Summary, chunks
+from ssno.data.sizes import trajectory_bytes
 from ssno.data.trajectories import Trajectories
 
-MOST = 2 * 2**30  # bytes of frames looked at, unless everything is asked for
+MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
 SEAM = 4.0  # times the usual difference of neighbours: a larger step across the seam does not look periodic
 
 
@@ -44,11 +44,12 @@ class FieldReport:
 
 @dataclass(frozen=True)
 class SetReport:
-    """One split, or a whole file. Lists are of trajectory numbers."""
+    """One split, or a whole file: how many trajectories and frames were looked at. Lists are of trajectory numbers."""
 
     split: str
     trajectories: int
     examined: int
+    frames: int
     fields: tuple[FieldReport, ...]
     not_finite: tuple[int, ...]
     duplicates: tuple[tuple[int, int], ...]
@@ -134,12 +135,22 @@ def _describe(data: Trajectories) -> dict[str, Any]:
     return {"name": data.name, "frames": len(data.times), "dt": dt, "axes": tuple(axes), "parameters": ranges}
 
 
+def sampled(data: Trajectories, most: int | None) -> tuple[Trajectories, np.ndarray]:
+    """About `most` bytes of a set, evenly spread over its trajectories, and their numbers; all of it if None.
+
+    Of a trajectory, at most a quarter of that: its first frames.
+    """
+    if most is None:
+        return data, np.arange(len(data))
+    if (one := trajectory_bytes(data)) > most // 4:
+        data = data.select(time_index=slice(max(2, most // 4 * len(data.times) // one)))
+    numbers = np.arange(len(data))[:: max(1, -(-len(data) * trajectory_bytes(data) // most))]
+    return data.select(indices=numbers), numbers
+
+
 def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetReport, Hashes, list[str]]:
     """Read a set once, chunk by chunk."""
-    one = 4 * len(data.times) * (len(data.fields) + len(data.context_fields)) * prod(a.points for a in data.axes)
-    step = 1 if most is None else max(1, -(-len(data) * one // most))
-    view = data.select(indices=slice(None, None, step))
-    numbers = np.arange(len(data))[::step]
+    view, numbers = sampled(data, most)
     total: Summary | None = None
     hashes: list[Hashes] = []
     bad: list[int] = []
@@ -161,7 +172,7 @@ def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetR
     ]
     pairs = [(int(numbers[a]), int(numbers[b])) for a, b in duplicates(joined)]
     still = tuple(int(numbers[n]) for n in frozen(joined))
-    report = SetReport(split, len(data), len(view), tuple(fields), tuple(bad), tuple(pairs), still)
+    report = SetReport(split, len(data), len(view), len(view.times), tuple(fields), tuple(bad), tuple(pairs), still)
     return report, joined, seams
 
 

@@ -28,8 +28,8 @@ from ssno.data.files.arrays import H5Array, LazyArray, MappedArray, Stamp
 from ssno.data.files.whole_arrays import MatlabArray, ZippedArray
 
 TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
-COMPUTING = 2  # seconds of computing, and one more per 16 MiB read through
-BUDGET = 128 * 2**20  # bytes read through at most: whole small files, samples of large ones
+COMPUTING = 4  # seconds of computing
+BUDGET = 64 * 2**20  # bytes read through at most: whole small files, samples of large ones
 OUT_OF_SECONDS = 24  # SIGXCPU
 SMALL = 64 * 2**20  # bytes of coordinates and parameters, which are read at once
 # The child needs no torch, so it must not run ssno/__init__.py: it gets an empty package with the same path.
@@ -115,8 +115,7 @@ def contents_of(path: str | Path, *, budget: int = BUDGET, time_limit: float = T
 
 @lru_cache(maxsize=4096)
 def _examined(stamp: Stamp, budget: int, time_limit: float) -> Contents:
-    seconds = COMPUTING + min(stamp.size, budget) // 2**24
-    request = {"path": str(stamp.path), "budget": budget, "seconds": seconds}
+    request = {"path": str(stamp.path), "budget": budget, "seconds": COMPUTING}
     answer = _child().ask(request, time_limit=time_limit)
     if "error" in answer:
         raise DataError(f"{stamp.shown} {answer['error']}.")

@@ -1,6 +1,7 @@
 """Arrays that can only be read whole, because they are compressed in one piece: compressed NPZ, MATLAB version 5.
 
-They are kept in memory once read, at most two of them, and refused if they are too large for that.
+They are kept in memory once read, at most two of them, and refused if they are too large for that: 512 MiB, or 16 times
+the bytes of the file, up to 4 GiB.
 """
 
 import abc
@@ -17,8 +18,8 @@ from scipy.io.matlab import MatReadError
 
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import FileArray, Selection
+from ssno.data.files.examine.report import whole_limit
 
-MAX_BYTES = 4 * 2**30
 UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, EOFError)
 BROKEN = (zipfile.BadZipFile, zlib.error, MatReadError)
 
@@ -32,10 +33,11 @@ class WholeArray(FileArray):
 
     def part(self, selection: Selection) -> np.ndarray:
         size = prod(self.shape) * np.dtype(self.dtype).itemsize
-        if size > MAX_BYTES:
+        limit = whole_limit(self.stamp.size)
+        if size > limit:
             raise DataError(
                 f"{self.label} takes {size / 2**30:.3g} GiB, and {self.container} can only be read whole (limit "
-                f"{MAX_BYTES / 2**30:g} GiB). {self.instead}"
+                f"{limit / 2**30:.3g} GiB for a file of {self.stamp.size} bytes). {self.instead}"
             )
         return _whole(self)[selection]
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ssno.base.provenance import available_cores
-from ssno.data.make.plan import Plan, Shard, count_trajectories, trajectory_bytes
+from ssno.data.make.plan import Plan, Shard, count_trajectories
 from ssno.data.make.produce import encode
+from ssno.data.sizes import trajectory_bytes
 
 LONGEST_TRIAL = 3.0  # seconds
 WORKER_START = 3.0  # seconds to start a process and import torch

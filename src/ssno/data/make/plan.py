@@ -8,10 +8,10 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from ssno.data.seeds import SPLITS, Split
+from ssno.data.sizes import trajectory_bytes
 from ssno.data.store.storage import Layout
 from ssno.pde.problems.problem import Problem
 
@@ -145,12 +145,6 @@ def problem_options(problem: Problem) -> dict[str, Any]:
     if not dataclasses.is_dataclass(problem):
         raise TypeError(f"A problem must be a frozen dataclass whose fields are its options, got {type(problem)}.")
     return json.loads(json.dumps(dataclasses.asdict(problem), allow_nan=False))
-
-
-def trajectory_bytes(problem: Problem) -> int:
-    """Bytes of one stored trajectory before compression, float32, known fields counted as varying in time."""
-    channels = len(problem.fields) + len(problem.context_fields)
-    return 4 * len(problem.times) * channels * prod(axis.points for axis in problem.axes)
 
 
 def default_per_shard(problem: Problem) -> int:

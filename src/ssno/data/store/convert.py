@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ssno.data.files.readers.protocol import WHOLE
 from ssno.data.make.plan import LARGEST_SHARD, MOST_SHARDS, MOST_TRAJECTORIES, Shard
 from ssno.data.moments import chunks
 from ssno.data.seeds import SPLITS
+from ssno.data.sizes import trajectory_bytes
 from ssno.data.store.manifest import PROGRESS, Entry, write_manifest
 from ssno.data.store.storage import Layout, NotFinite, ShardEncoder
 from ssno.data.trajectories import Trajectories
@@ -52,9 +52,7 @@ def finite_only(data: Trajectories) -> Trajectories:
 def plan_shards(sets: Mapping[str, Trajectories], per_shard: int | None) -> list[Shard]:
     """Files of the new dataset, at most 64 trajectories or 64 MiB each unless `per_shard` says otherwise."""
     data = next(iter(sets.values()))
-    channels = len(data.fields) + len(data.context_fields)
-    one = 4 * len(data.times) * channels * prod(axis.points for axis in data.axes)
-    size = per_shard or max(1, min(MOST_TRAJECTORIES, LARGEST_SHARD // one))
+    size = per_shard or max(1, min(MOST_TRAJECTORIES, LARGEST_SHARD // trajectory_bytes(data)))
     size = max(size, -(-max(len(part) for part in sets.values()) // MOST_SHARDS))
     return [
         Shard(split, first // size, first, min(size, len(sets[split]) - first))

@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows: the parent's clock is the only limit there
     resource = None  # type: ignore[assignment]
 
-MEMORY = 6 * 2**30
+MEMORY = 768 * 2**20  # of its own; files mapped into memory do not count
 
 
 def examine(path: str, budget: int) -> Record:
@@ -54,7 +54,7 @@ def examine(path: str, budget: int) -> Record:
 def limit_memory() -> None:
     """Let the system refuse what a damaged file might ask for."""
     if resource is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

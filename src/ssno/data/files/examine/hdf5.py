@@ -5,14 +5,16 @@ followed. Chunks that were never written make an array incomplete. Data are read
 """
 
 from math import prod
+from typing import Any
 
 import h5py
 
+from ssno.data.files.examine.chunks import check_inflation, filters_of, swollen_chunk
 from ssno.data.files.examine.report import MAX_OBJECTS, Record, Report, plain, read_through, why_not
 
 MAX_DEPTH = 32
 MAX_ATTRIBUTE = 64 * 2**10
-MAX_CHUNK = 2**30
+MAX_CHUNK = 128 * 2**20
 FILTERS = {1, 2, 3, 32000}  # deflate, shuffle, fletcher32, lzf
 
 
@@ -72,13 +74,26 @@ def examine_dataset(name: str, node: h5py.Dataset, report: Report) -> None:
     why = why_not_dataset(node)
     if why is None and node.size:
         try:
-            read_through(node, node.dtype.itemsize, report)
+            read_through(Checked(node), node.dtype.itemsize, report)
         except Exception as error:
             why = f"cannot be read: {error}"
     if why is not None:
         report.refuse(name, why)
     else:
         report.add(name, node.shape, node.dtype, attributes=attributes, dims=dimension_names(node))
+
+
+class Checked:
+    """A dataset whose chunks are inflated with care before they are read."""
+
+    def __init__(self, node: h5py.Dataset):
+        self.node, self.shape, self.ndim = node, node.shape, node.ndim
+        self.known: set[tuple[int, ...]] = set()
+
+    def __getitem__(self, selection: slice | tuple[slice, ...]) -> Any:
+        chosen = selection if isinstance(selection, tuple) else (selection,)
+        check_inflation(self.node, (*chosen, *[slice(None)] * (self.ndim - len(chosen))), self.known)
+        return self.node[selection]
 
 
 def why_not_dataset(node: h5py.Dataset) -> str | None:
@@ -89,19 +104,20 @@ def why_not_dataset(node: h5py.Dataset) -> str | None:
         return "takes its numbers from other files (virtual dataset or external storage)"
     if why := why_not(node.dtype):
         return why
-    settings = node.id.get_create_plist()
-    filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
-    if unknown := set(filters) - FILTERS:
+    if unknown := set(filters_of(node)) - FILTERS:
         return f"is stored with filter {min(unknown)}, which ssno does not run; store it with gzip"
     size = node.size * node.dtype.itemsize
     if node.chunks is None:
         stored = node.id.get_storage_size()
         return None if stored >= size else f"is incomplete: {stored} of {size} bytes were written"
     if prod(node.chunks) * node.dtype.itemsize > MAX_CHUNK:
-        return f"has chunks of {node.chunks}, larger than {MAX_CHUNK} bytes"
+        return f"has chunks of {node.chunks}, larger than {MAX_CHUNK} bytes; store it with smaller ones"
     expected = prod(-(-n // chunk) for n, chunk in zip(node.shape, node.chunks, strict=True))
     written = node.id.get_num_chunks() if size else expected
-    return None if written == expected else f"is incomplete: {written} of {expected} chunks were written"
+    if written != expected:
+        return f"is incomplete: {written} of {expected} chunks were written"
+    swollen = swollen_chunk(node)
+    return swollen and f"has a chunk of {prod(node.chunks) * node.dtype.itemsize} bytes stored in {swollen}: hostile"
 
 
 def dimension_names(node: h5py.Dataset) -> list[str]:

@@ -1,13 +1,18 @@
 """List the numeric arrays of a MATLAB file of version 5 (versions 7.3 and later are HDF5 files)."""
 
 import os
+import struct
+import zlib
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.io import whosmat
 
-from ssno.data.files.examine.report import Record, Report
+from ssno.data.files.examine.report import Record, Report, whole_limit
 
 HEADER = 128
+HEAD = 4096  # bytes of a variable that hold its type, its shape, its name and the tag of its numbers
+COMPRESSED = 15
 TYPES = {"double": "<f8", "single": "<f4", "int8": "<i1", "int16": "<i2", "int32": "<i4", "int64": "<i8"}
 TYPES |= {f"u{name}": code.replace("i", "u") for name, code in TYPES.items() if name.startswith("int")}
 
@@ -25,15 +30,33 @@ def examine_matlab5(path: str, budget: int) -> Record:
 
 
 def check_elements(path: str) -> None:
-    """Every variable is a tag (type, bytes) of 8 bytes and that many bytes; all must lie within the file."""
+    """Every variable is a tag (type, bytes) of 8 bytes and that many bytes; all must lie within the file.
+
+    A compressed variable says inside how many bytes it becomes, once for everything and once for its numbers.
+    """
     size, position = os.path.getsize(path), HEADER
     with open(path, "rb") as file:
-        order = "<u4" if file.read(HEADER)[-2:] == b"IM" else ">u4"
+        order = "<" if file.read(HEADER)[-2:] == b"IM" else ">"
         while position < size:
             file.seek(position)
             tag = file.read(8)
             if len(tag) < 8:
                 raise ValueError("the file ends within a tag")
-            position += 8 + int(np.frombuffer(tag, order)[1])
+            kind, length = struct.unpack(f"{order}2I", tag)
+            if kind == COMPRESSED:
+                claimed = max(claims(zlib.decompressobj().decompress(file.read(min(length, HEAD)), HEAD), order))
+                if claimed > whole_limit(size):
+                    raise ValueError(f"a variable claims {claimed} bytes, too many for a file of {size} bytes")
+            position += 8 + length
     if position > size:
         raise ValueError(f"a variable needs {position} bytes, the file has {size}")
+
+
+def claims(head: bytes, order: str) -> Iterator[int]:
+    """How many bytes a variable claims to have, from its first bytes: in all, then part by part."""
+    position = 0
+    while position + 8 <= len(head):
+        kind, length = struct.unpack_from(f"{order}2I", head, position)
+        short = kind >> 16  # up to four bytes are stored within the tag
+        yield short or length
+        position += 8 if short or not position else 8 + length + -length % 8

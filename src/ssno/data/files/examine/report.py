@@ -7,6 +7,9 @@ import numpy as np
 
 MAX_OBJECTS = 10_000
 SLAB = 16 * 2**20
+WHOLE = 512 * 2**20  # bytes of an array that is compressed in one piece and can only be read whole
+WHOLE_LIMIT = 4 * 2**30  # the same for files that are large themselves, so that nothing small becomes huge
+INFLATION = 16  # times the bytes of such a file
 
 Record = dict[str, Any]
 
@@ -51,6 +54,11 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else None
 
 
+def whole_limit(stored: int) -> int:
+    """Bytes that an array of a file of `stored` bytes may have if it can only be read whole."""
+    return min(WHOLE_LIMIT, max(WHOLE, INFLATION * stored))
+
+
 def read_through(array: Any, itemsize: int, report: Report) -> None:
     """Read an array slab by slab while the budget lasts, then its last slab."""
     if not report.reads:
@@ -59,7 +67,7 @@ def read_through(array: Any, itemsize: int, report: Report) -> None:
         array[()]
         return
     row = max(1, itemsize * prod(array.shape[1:]))
-    if row > 16 * SLAB:  # one row is too much: its corner says whether the first chunk can be read
+    if row > 4 * SLAB:  # one row is too much: its corner says whether the first chunk can be read
         array[(slice(0, 1),) * array.ndim]
         return
     rows = max(1, SLAB // row)
