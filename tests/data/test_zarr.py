@@ -22,6 +22,7 @@ class FakeArray:
         self.values, self.shape, self.dtype = values, values.shape, values.dtype
         self.attrs: dict[str, object] = {}
         self.metadata = SimpleNamespace(dimension_names=dims)
+        self.chunks = values.shape
         self.nchunks, self.nchunks_initialized, self.fill_value = 4, 4 - absent, 0.0
 
     def __getitem__(self, selection: object) -> np.ndarray:
@@ -89,6 +90,37 @@ def test_a_store_may_be_one_array(store) -> None:
     assert data.fields == ("u",)
 
 
+PICKLE = {"id": "pickle", "protocol": 5}
+HOSTILE = {
+    ".zarray": {"compressor": PICKLE, "filters": None, "attributes": {"codecs": "anything"}},
+    "a/.zarray": {"compressor": {"id": "blosc"}, "filters": [{"id": "delta"}, PICKLE]},
+    ".zmetadata": {"metadata": {"u/.zattrs": {"filters": ["x"]}, "u/.zarray": {"compressor": PICKLE}}},
+    "zarr.json": {"codecs": [{"name": "bytes"}, {"name": "numcodecs.pickle", "configuration": {}}]},
+    "deep/zarr.json": {
+        "consolidated_metadata": {
+            "metadata": {"u": {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": ["pickle"]}}]}}
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_codecs_that_run_what_they_read_are_refused_before_the_store_is_opened(store, name) -> None:
+    folder, opened = store
+    opened.node = RuntimeError("the store was opened")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps(HOSTILE[name]))
+    with pytest.raises(DataError, match="asks for the codec 'pickle', which ssno does not run: it may execute"):
+        load_dataset(folder, axes="batch time x")
+
+
+def test_chunks_too_large_to_hold_are_refused(store) -> None:
+    folder, opened = store
+    opened.node = FakeGroup(u=FakeArray(VALUES))
+    opened.node["u"].chunks = (2**10, 2**10, 2**6)
+    assert examine(folder).refused["u"].startswith("has chunks of (1024, 1024, 64), larger than")
+
+
 def test_chunks_that_are_not_stored_are_mentioned(store) -> None:
     folder, opened = store
     opened.node = FakeArray(VALUES, ("sample", "time", "x"), absent=3)
@@ -121,9 +153,11 @@ def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypa
 
 
 REAL = """
-import json, sys
+import json, pickle, sys
+from pathlib import Path
 sys.path.append(sys.argv[1])  # after our own packages
 import numpy as np, zarr
+from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 values = np.random.default_rng(0).normal(size=(4, 6, 8)).astype("f4")
 same = []
@@ -136,6 +170,23 @@ for version in (2, 3):
     if version == 2:
         array.attrs["_ARRAY_DIMENSIONS"] = ["sample", "time", "x"]
     data = load_dataset(path, "all").select(time_index=slice(1, None, 2), points=4)
+    evil = f"{sys.argv[2]}/evil"
+    if version == 2:
+        import os, numcodecs
+
+        class Evil:
+            def __reduce__(self):
+                return os.mkdir, (evil,)
+
+        chunk = pickle.dumps(Evil())
+        zarr.open_group(f"{sys.argv[2]}/bad.zarr", mode="w", zarr_format=2).create_array(
+            "u", shape=values.shape, dtype="f4", chunks=values.shape, compressors=numcodecs.Pickle(), fill_value=0
+        )
+        Path(f"{sys.argv[2]}/bad.zarr/u/0.0.0").write_bytes(chunk)
+        try:
+            load_dataset(f"{sys.argv[2]}/bad.zarr", "all", axes="batch time x").read([0])
+        except DataError as error:
+            same.append("pickle" in str(error) and not os.path.exists(evil))
     same.append(bool(np.array_equal(data.read([3, 0]).state[:, :, 0], values[[3, 0], 1::2, ::2])))
 print(json.dumps(same))
 """
@@ -147,4 +198,4 @@ def test_the_real_package_gives_the_same_numbers(tmp_path: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), "zarr>=3"]
     subprocess.run(install, check=True)
     command = [sys.executable, "-c", REAL, str(packages), str(tmp_path)]
-    assert json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) == [True, True]
+    assert json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) == [True, True, True]
