@@ -121,7 +121,7 @@ class H5Array(FileArray):
             dataset = h5_file(self.stamp)[self.key]
             if dataset.shape != self.shape or dataset.dtype.str != self.dtype:
                 raise DataError(f"{self.label} is no longer {self.dtype} {self.shape}. Load the dataset again.")
-            check_inflation(dataset, selection, _inflated(self.stamp, self.key))
+            check_inflation(dataset, selection, _inflated(self.stamp, self.key))  # type: ignore[arg-type]
             return dataset[selection]
         except (OSError, KeyError, RuntimeError) as error:
             raise DataError(f"Cannot read {self.label}: {error}") from error

@@ -116,8 +116,9 @@ def why_not_dataset(node: h5py.Dataset) -> str | None:
     written = node.id.get_num_chunks() if size else expected
     if written != expected:
         return f"is incomplete: {written} of {expected} chunks were written"
-    swollen = swollen_chunk(node)
-    return swollen and f"has a chunk of {prod(node.chunks) * node.dtype.itemsize} bytes stored in {swollen}: hostile"
+    if (swollen := swollen_chunk(node)) is None:
+        return None
+    return f"has a chunk of {prod(node.chunks) * node.dtype.itemsize} bytes stored in {swollen}: hostile"
 
 
 def dimension_names(node: h5py.Dataset) -> list[str]:
