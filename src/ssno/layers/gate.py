@@ -62,11 +62,9 @@ def plain_gate(
 
 def computed_gate(y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, copies: int) -> Tensor:
     """The formula in native code, or piece by piece."""
-    if y.stride(2) != 1:
-        y = y.contiguous()
+    y = y.contiguous()
     if fused(y, weight, bias):
-        rest = None if residual is None else residual.contiguous()
-        return operations.gate_forward(y, weight.contiguous(), bias.contiguous(), rest, copies)
+        return operations.gate_forward(y, weight, bias, residual, copies)
     if y.shape[2] <= PIECE:  # one piece: fewer and larger operations
         gated = functional.glu(torch.baddbmm(bias[..., None], weight, functional.gelu(y).transpose(0, 1)), dim=1).sum(0)
         return gated if residual is None else gated.add_(residual, alpha=copies)
@@ -86,8 +84,7 @@ class GateFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, copies: int) -> Tensor:
-        if y.stride(2) != 1:
-            y = y.contiguous()
+        y = y.contiguous()
         ctx.save_for_backward(y, weight, bias)
         ctx.copies = copies
         return computed_gate(y, weight, bias, residual, copies)
@@ -100,8 +97,7 @@ class GateFunction(torch.autograd.Function):
         if ctx.needs_input_grad[3]:
             grad_residual = grad if ctx.copies == 1 else ctx.copies * grad
         if fused(y, weight, bias):
-            found = operations.gate_backward(y, weight.contiguous(), bias.contiguous(), grad.contiguous())
-            return *found, grad_residual, None
+            return *operations.gate_backward(y, weight, bias, grad), grad_residual, None
         grad_y, grad_weight, grad_bias = torch.empty_like(y), torch.zeros_like(weight), torch.zeros_like(bias)
         for piece, active, mixed, scratch in pieces(y, 2):
             for direction in range(y.shape[1]):

@@ -49,7 +49,7 @@ class Head(nn.Module):
 def computed_head(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     """The formula in native code, or piece by piece."""
     if fused(x, w1, b1, w2, b2):
-        return operations.head_forward(x.contiguous(), w1, b1, w2, b2)
+        return operations.head_forward(x, w1, b1, w2, b2)
     out = x.new_empty(w2.shape[0], x.shape[1])
     for part, room in zip(x.split(PIECE, dim=1), out.split(PIECE, dim=1), strict=True):
         room.copy_(torch.addmm(b2[:, None], w2, functional.gelu(torch.addmm(b1[:, None], w1, part))))
@@ -68,7 +68,6 @@ class HeadFunction(torch.autograd.Function):
         w2: Float[Tensor, "c w"],
         b2: Float[Tensor, " c"],
     ) -> Float[Tensor, "c p"]:
-        x = x.contiguous()
         ctx.save_for_backward(x, w1, b1, w2)
         return computed_head(x, w1, b1, w2, b2)
 
@@ -77,7 +76,7 @@ class HeadFunction(torch.autograd.Function):
     def backward(ctx: Any, grad: Float[Tensor, "c p"]) -> tuple[Tensor, ...]:
         x, w1, b1, w2 = ctx.saved_tensors
         if fused(x, w1, b1, w2, grad):
-            return operations.head_backward(x, w1, b1, w2, grad.contiguous())
+            return operations.head_backward(x, w1, b1, w2, grad)
         grad_x, *sums = torch.empty_like(x), *(torch.zeros_like(tensor) for tensor in (w1, b1, w2))
         grad_w1, grad_b1, grad_w2 = sums
         for part, room, given in zip(*(t.split(PIECE, dim=1) for t in (x, grad_x, grad)), strict=True):

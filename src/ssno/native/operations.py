@@ -1,9 +1,11 @@
-"""The native operations on tensors: contiguous float32 on the CPU in, new tensors out.
+"""The native operations on tensors: float32 on the CPU in, new contiguous tensors out.
 
-Shapes are checked by the callers (`ssno.ssm.fused`, `ssno.layers.gate`, `ssno.layers.pointwise`), which also hold
-the mathematics in PyTorch. Every call needs the library, so ask `available` first.
+Native code reads and writes by sizes alone, so this is its door: every tensor passes `checked`, which holds its shape
+against the operation's and lays its numbers out in order. The mathematics in PyTorch stands beside the callers
+(`ssno.ssm.fused`, `ssno.layers.gate`, `ssno.layers.head`). Every call needs the library: ask `available` first.
 
-Axes: h channel, d direction, o what comes before the scanned axis, l point, i what comes after, p position, c field.
+Axes: h channel, d direction, o what comes before the scanned axis, l point, i what comes after, p position, c field,
+g = 2h gated channel, w wide channel.
 """
 
 from ctypes import CDLL, c_float, c_int, c_int64, c_void_p
@@ -12,24 +14,58 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import Parameter
 
 from ssno.native.library import load
 
+LARGEST = 2**31 - 1
+"""Sizes are 32-bit integers in the matrix product."""
+LONGEST_SCAN = 8192
+"""Points of an axis that a matrix scans: at this length, the matrices of one thread fill half a gigabyte."""
+
 
 def available(*tensors: Tensor) -> bool:
-    """Whether the native operations can take these tensors."""
-    fitting = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
-    return fitting and load() is not None
+    """Whether the native operations can take these tensors: ordinary ones of float32 numbers in memory, not empty."""
+    return all(_fits(tensor) for tensor in tensors) and load() is not None
+
+
+def _fits(tensor: Tensor) -> bool:
+    # Subclasses (fake tensors, wrappers of transformations) may have no memory to read.
+    ordinary = type(tensor) in (Tensor, Parameter) and tensor.layout == torch.strided
+    return ordinary and tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.numel() > 0
+
+
+def checked(name: str, tensor: Tensor, *shape: int) -> Tensor:
+    """The tensor with its numbers in order and without gaps, or an error if it is not what the operation takes."""
+    if tuple(tensor.shape) != shape or not _fits(tensor) or max(shape) > LARGEST:
+        raise ValueError(
+            f"`{name}` must be a dense float32 tensor on the CPU of shape {shape}, each size from 1 to {LARGEST}; "
+            f"got a {type(tensor).__name__} of {tensor.dtype} on {tensor.device} with shape {tuple(tensor.shape)}. "
+            "The engine 'torch' takes all kinds."
+        )
+    if tensor.is_neg() or tensor._is_zerotensor():  # a view that is negated on reading; zeros without memory
+        tensor = tensor.clone()
+    return tensor.contiguous()
 
 
 def scan_forward(
     x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], *, backward: int, periodic: bool, direct: bool
 ) -> Float[Tensor, "h d o l i"]:
     """Scan along l with one kernel per direction; bit d of `backward` turns direction d round."""
-    directions = kernels.shape[0]
-    y = x.new_empty(x.shape[0], directions, *x.shape[1:])
-    library().scan_forward(
-        at(x), at(kernels), at(y), *sizes(x, directions), backward, int(periodic), int(direct), torch.get_num_threads()
+    channels, outer, points, inner = x.shape
+    directions = len(kernels)
+    if points > LONGEST_SCAN and not direct:
+        raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
+    y = x.new_empty(channels, directions, outer, points, inner)
+    _call(
+        "scan_forward",
+        checked("x", x, channels, outer, points, inner),
+        checked("kernels", kernels, directions, channels, points),
+        y,
+        *_scan_sizes(x, kernels),
+        c_int(backward),
+        c_int(periodic),
+        c_int(direct),
     )
     return y
 
@@ -43,13 +79,21 @@ def scan_backward(
     periodic: bool,
 ) -> tuple[Float[Tensor, "h o l i"], Float[Tensor, "d h l"]]:
     """Gradients of x and of the kernels."""
-    grad_x, grad_kernels = torch.empty_like(x), torch.zeros_like(kernels)
-    library().scan_backward(
-        *(at(tensor) for tensor in (x, kernels, grad_y, grad_x, grad_kernels)),
-        *sizes(x, kernels.shape[0]),
-        backward,
-        int(periodic),
-        torch.get_num_threads(),
+    channels, outer, points, inner = x.shape
+    directions = len(kernels)
+    if points > LONGEST_SCAN:
+        raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
+    grad_x, grad_kernels = x.new_empty(x.shape), x.new_zeros(kernels.shape)
+    _call(
+        "scan_backward",
+        checked("x", x, channels, outer, points, inner),
+        checked("kernels", kernels, directions, channels, points),
+        checked("grad_y", grad_y, channels, directions, outer, points, inner),
+        grad_x,
+        grad_kernels,
+        *_scan_sizes(x, kernels),
+        c_int(backward),
+        c_int(periodic),
     )
     return grad_x, grad_kernels
 
@@ -64,18 +108,15 @@ def gate_forward(
     """copies * residual + sum over directions of GLU(weight GELU(y) + bias)."""
     channels, directions, positions = y.shape
     out = y.new_empty(channels, positions)
-    library().gate_forward(
-        at(y),
-        *strides(y),
-        at(weight),
-        at(bias),
-        at(residual),
+    _call(
+        "gate_forward",
+        *_gate_inputs(y, weight, bias),
+        None if residual is None else checked("residual", residual, channels, positions),
         c_float(copies),
-        at(out),
-        channels,
-        directions,
+        out,
+        c_int(channels),
+        c_int(directions),
         c_int64(positions),
-        torch.get_num_threads(),
     )
     return out
 
@@ -91,18 +132,15 @@ def gate_backward(
 ) -> GateGradients:
     """Gradients of everything but the residual, whose gradient is a multiple of `grad`."""
     channels, directions, positions = y.shape
-    found = GateGradients(torch.empty_like(y), torch.zeros_like(weight), torch.zeros_like(bias))
-    library().gate_backward(
-        at(y),
-        *strides(y),
-        at(weight),
-        at(bias),
-        at(grad),
-        *(at(gradient) for gradient in found),
-        channels,
-        directions,
+    found = GateGradients(y.new_empty(y.shape), y.new_zeros(weight.shape), y.new_zeros(bias.shape))
+    _call(
+        "gate_backward",
+        *_gate_inputs(y, weight, bias),
+        checked("grad", grad, channels, positions),
+        *found,
+        c_int(channels),
+        c_int(directions),
         c_int64(positions),
-        torch.get_num_threads(),
     )
     return found
 
@@ -115,8 +153,9 @@ def head_forward(
     b2: Float[Tensor, " c"],
 ) -> Float[Tensor, "c p"]:
     """w2 GELU(w1 x + b1) + b2 at every position."""
-    out = x.new_empty(w2.shape[0], x.shape[1])
-    library().head_forward(*(at(tensor) for tensor in (x, w1, b1, w2, b2, out)), *head_sizes(x, w1, w2))
+    out = x.new_empty(len(w2), x.shape[1])
+    inputs = _head_inputs(x, w1, b1, w2)
+    _call("head_forward", *inputs, checked("b2", b2, len(w2)), out, *_head_sizes(x, w1, w2))
     return out
 
 
@@ -136,50 +175,47 @@ def head_backward(
     grad: Float[Tensor, "c p"],
 ) -> HeadGradients:
     """Gradients of the head's input, weights and biases."""
-    found = HeadGradients(
-        torch.empty_like(x),
-        torch.zeros_like(w1),
-        torch.zeros_like(b1),
-        torch.zeros_like(w2),
-        x.new_zeros(w2.shape[0]),
-    )
-    library().head_backward(
-        *(at(tensor) for tensor in (x, w1, b1, w2, grad)),
-        *(at(gradient) for gradient in found),
-        *head_sizes(x, w1, w2),
-    )
+    grad_w1, grad_b1, grad_w2 = (x.new_zeros(tensor.shape) for tensor in (w1, b1, w2))
+    found = HeadGradients(x.new_empty(x.shape), grad_w1, grad_b1, grad_w2, x.new_zeros(len(w2)))
+    inputs = _head_inputs(x, w1, b1, w2)
+    _call("head_backward", *inputs, checked("grad", grad, len(w2), x.shape[1]), *found, *_head_sizes(x, w1, w2))
     return found
 
 
-def library() -> CDLL:
-    """The loaded library."""
-    found = load()
+def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | None) -> None:
+    """Call the library with the addresses of tensors, other arguments as they are, and the number of threads."""
+    found: CDLL | None = load()
     assert found is not None, "ask `available` first"
-    return found
+    plain = [c_void_p(a.data_ptr()) if isinstance(a, Tensor) else a for a in arguments]
+    getattr(found, name)(*plain, c_int(torch.get_num_threads()))
 
 
-def at(tensor: Tensor | None) -> c_void_p:
-    """The address of a tensor's first number."""
-    return c_void_p(None if tensor is None else tensor.data_ptr())
-
-
-def sizes(x: Tensor, directions: int) -> tuple[c_int, c_int, c_int64, c_int, c_int]:
+def _scan_sizes(x: Tensor, kernels: Tensor) -> tuple[c_int, c_int, c_int64, c_int, c_int]:
     """Channels, directions, and the three factors of the positions."""
     channels, outer, points, inner = x.shape
-    return c_int(channels), c_int(directions), c_int64(outer), c_int(points), c_int(inner)
+    return c_int(channels), c_int(len(kernels)), c_int64(outer), c_int(points), c_int(inner)
 
 
-def strides(y: Tensor) -> tuple[c_int64, c_int64]:
-    """How far apart channels and directions lie."""
-    return c_int64(y.stride(0)), c_int64(y.stride(1))
-
-
-def head_sizes(x: Tensor, w1: Tensor, w2: Tensor) -> tuple[c_int, c_int, c_int, c_int64, c_int]:
-    """Channels, width, fields, positions, threads."""
+def _gate_inputs(y: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    channels, directions, positions = y.shape
     return (
-        c_int(x.shape[0]),
-        c_int(w1.shape[0]),
-        c_int(w2.shape[0]),
-        c_int64(x.shape[1]),
-        c_int(torch.get_num_threads()),
+        checked("y", y, channels, directions, positions),
+        checked("weight", weight, directions, 2 * channels, channels),
+        checked("bias", bias, directions, 2 * channels),
     )
+
+
+def _head_inputs(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    channels, positions = x.shape
+    wide = len(w1)
+    return (
+        checked("x", x, channels, positions),
+        checked("w1", w1, wide, channels),
+        checked("b1", b1, wide),
+        checked("w2", w2, len(w2), wide),
+    )
+
+
+def _head_sizes(x: Tensor, w1: Tensor, w2: Tensor) -> tuple[c_int, c_int, c_int, c_int64]:
+    """Channels, width, fields, positions."""
+    return c_int(len(x)), c_int(len(w1)), c_int(len(w2)), c_int64(x.shape[1])

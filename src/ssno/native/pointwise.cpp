@@ -55,18 +55,16 @@ void add_parts(const std::vector<float>& parts, int threads, std::int64_t size, 
 
 extern "C" {
 
-// y: (h, d, p) with rows `channel_stride` and `direction_stride` apart; weight (d, 2h, h); bias (d, 2h);
-// residual and out: (h, p), residual may be null.
-void gate_forward(const float* y, std::int64_t channel_stride, std::int64_t direction_stride, const float* weight,
-                  const float* bias, const float* residual, float copies, float* out, int channels, int directions,
-                  std::int64_t positions, int threads) {
+// y: (h, d, p); weight (d, 2h, h); bias (d, 2h); residual and out: (h, p), residual may be null.
+void gate_forward(const float* y, const float* weight, const float* bias, const float* residual, float copies, float* out,
+                  int channels, int directions, std::int64_t positions, int threads) {
     const int h = channels;
     over(Blocks(positions, threads), [&](std::int64_t first, int count, int) {
         float* active = scratch(static_cast<std::int64_t>(3) * h * BLOCK);
         float* mixed = active + static_cast<std::int64_t>(h) * BLOCK;
         for (int d = 0; d < directions; ++d) {
             for (int c = 0; c < h; ++c) {
-                const float* in = y + c * channel_stride + d * direction_stride + first;
+                const float* in = y + (static_cast<std::int64_t>(c) * directions + d) * positions + first;
                 float* to = active + c * BLOCK;
 #pragma omp simd
                 for (int p = 0; p < count; ++p) to[p] = gelu(in[p]);
@@ -95,10 +93,10 @@ void gate_forward(const float* y, std::int64_t channel_stride, std::int64_t dire
     });
 }
 
-// grad_y has the layout of y; grad_weight and grad_bias are added to.
-void gate_backward(const float* y, std::int64_t channel_stride, std::int64_t direction_stride, const float* weight,
-                   const float* bias, const float* grad_out, float* grad_y, float* grad_weight, float* grad_bias,
-                   int channels, int directions, std::int64_t positions, int threads) {
+// Writes grad_y; grad_weight and grad_bias are added to.
+void gate_backward(const float* y, const float* weight, const float* bias, const float* grad_out, float* grad_y,
+                   float* grad_weight, float* grad_bias, int channels, int directions, std::int64_t positions,
+                   int threads) {
     const int h = channels;
     const Blocks blocks(positions, threads);
     const std::int64_t weights = static_cast<std::int64_t>(directions) * 2 * h * h, biases = directions * 2 * h;
@@ -112,7 +110,7 @@ void gate_backward(const float* y, std::int64_t channel_stride, std::int64_t dir
             float* w_part = weight_parts.data() + thread * weights + static_cast<std::int64_t>(d) * 2 * h * h;
             float* b_part = bias_parts.data() + thread * biases + d * 2 * h;
             for (int c = 0; c < h; ++c) {
-                const float* in = y + c * channel_stride + d * direction_stride + first;
+                const float* in = y + (static_cast<std::int64_t>(c) * directions + d) * positions + first;
                 float* to = active + c * BLOCK;
                 float* to_slope = slope + c * BLOCK;
 #pragma omp simd
@@ -143,7 +141,7 @@ void gate_backward(const float* y, std::int64_t channel_stride, std::int64_t dir
             for (int c = 0; c < h; ++c) {
                 const float* by = active + c * BLOCK;
                 const float* with = slope + c * BLOCK;
-                float* to = grad_y + c * channel_stride + d * direction_stride + first;
+                float* to = grad_y + (static_cast<std::int64_t>(c) * directions + d) * positions + first;
 #pragma omp simd
                 for (int p = 0; p < count; ++p) to[p] = by[p] * with[p];
             }

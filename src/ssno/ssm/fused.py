@@ -22,7 +22,7 @@ def fused_scan(
     """Scan along l with one kernel per direction; bit d of `backward` turns direction d round."""
     if torch.is_grad_enabled():
         return FusedScan.apply(x, kernels, backward, periodic)
-    return computed_scan(x.contiguous(), kernels.contiguous(), backward=backward, periodic=periodic)
+    return computed_scan(x, kernels, backward=backward, periodic=periodic)
 
 
 def computed_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) -> Tensor:
@@ -38,7 +38,6 @@ class FusedScan(torch.autograd.Function):
     def forward(
         ctx: Any, x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], backward: int, periodic: bool
     ) -> Float[Tensor, "h d o l i"]:
-        x, kernels = x.contiguous(), kernels.contiguous()
         ctx.save_for_backward(x, kernels)
         ctx.options = {"backward": backward, "periodic": periodic}
         return computed_scan(x, kernels, **ctx.options)
@@ -47,4 +46,4 @@ class FusedScan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Float[Tensor, "h d o l i"]) -> tuple[Tensor, Tensor, None, None]:
         x, kernels = ctx.saved_tensors
-        return *operations.scan_backward(x, kernels, grad.contiguous(), **ctx.options), None, None
+        return *operations.scan_backward(x, kernels, grad, **ctx.options), None, None
