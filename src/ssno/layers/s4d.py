@@ -31,7 +31,8 @@ class S4DBlock(GatedBlock):
         channels: number of channels h, each with its own system.
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis: "zero" nothing, "wrapped" periodic images, "one-period" see CONTRACTS.
+        boundary: what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images, "one-period" the
+            kernel of one period, applied circularly.
         options: how the modes start and what of them is learned.
     """
 
