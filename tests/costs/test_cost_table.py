@@ -37,7 +37,15 @@ def test_stored_rows_come_back_and_say_where_they_come_from(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "is not valid JSON"), ('{"format": "other"}', "is no cost table of this ssno")]
+    ("text", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ('{"format": "other"}', "does not have the format 'ssno-cost', it has 'other'. Measure again with: ssno bench"),
+        (
+            '{"format": "ssno-cost", "version": 1, "rows": [{"model": "ssno"}]}',
+            "holds rows that lack some of model, task",
+        ),
+    ],
 )
 def test_other_files_are_refused(tmp_path, text, message) -> None:
     (tmp_path / "cost.json").write_text(text)

@@ -1,8 +1,5 @@
 """Evaluations of runs on disk: what is scored, against what, and what is written."""
 
-import json
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -10,17 +7,11 @@ import torch
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import (
-    Evaluation,
-    evaluate,
-    fingerprint,
-    read_evaluation,
-    rows_of,
-    store,
-)
+from ssno.evaluation.evaluate import evaluate, fingerprint, rows_of
+from ssno.evaluation.record import read_evaluation
 from ssno.evaluation.solver import SAME_GRID
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.scores import EVERY, Runaway, Scores, score
+from ssno.forecasting.scores import EVERY, score
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.checkpoint import Progress, save_checkpoint
 from ssno.runs.folder import open_run
@@ -143,49 +134,6 @@ def test_the_fingerprint_sees_every_scored_number_and_nothing_else(make_run) -> 
     assert fingerprint(data.select(indices=[0, 2, 1]), window) != fingerprint(data, window)
 
 
-def test_numbers_that_are_not_finite_survive_the_file(tmp_path) -> None:
-    scores = Scores(
-        {"rel_l2": math.inf}, (1.0, math.inf), (math.inf,), ((1.0,), (math.inf,)), (Runaway(0, 1, "runaway"),)
-    )
-    evaluation = Evaluation(
-        name="a",
-        model="ssno",
-        parameters=1,
-        dataset="ks",
-        split="test",
-        points=(8, 8),
-        trajectories=1,
-        given_until=0.0,
-        times=(1.0, 2.0),
-        fields=("u",),
-        fingerprint="abc",
-        scores=scores,
-    )
-    path = store(evaluation, tmp_path / "evaluation.json")
-    assert "Infinity" not in path.read_text()
-    assert read_evaluation(path) == evaluation
-
-
-def test_missing_damaged_and_foreign_files_say_what_to_do(make_run, tmp_path) -> None:
-    folder = make_run()
-    with pytest.raises(FileNotFoundError, match=r"There is no .*evaluation.json. Make it with: ssno evaluate .*run"):
-        read_evaluation(folder / "evaluation.json")
-    evaluate(folder)
-    values = json.loads((folder / "evaluation.json").read_text())
-    for change, told in (
-        ({"format": "else"}, "Not an evaluation of this ssno: expected format 'ssno-evaluation', version 1"),
-        ({"scores": 3}, "The evaluation is damaged or was edited by hand"),
-        ({"surprise": 3}, "The evaluation is damaged or was edited by hand"),
-    ):
-        path = tmp_path / "changed.json"
-        path.write_text(json.dumps({**values, **change}))
-        with pytest.raises(ValueError, match=told):
-            read_evaluation(path)
-    path.write_text("{")
-    with pytest.raises(ValueError, match=r"changed.json: .*Expecting"):
-        read_evaluation(path)
-
-
 def test_an_ensemble_is_evaluated_with_its_calibration(make_run) -> None:
     folders = [make_run(f"run{seed}", seed=seed) for seed in range(3)]
     found = evaluate_ensemble(folders)
@@ -203,3 +151,8 @@ def test_an_ensemble_is_evaluated_with_its_calibration(make_run) -> None:
     assert found.scores.means["rel_l2"] == pytest.approx(
         ((mean - frames[:, 2:]).flatten(1).norm(dim=1) / frames[:, 2:].flatten(1).norm(dim=1)).mean().item(), rel=1e-5
     )
+
+
+def test_batches_hold_at_least_one_trajectory(make_run) -> None:
+    with pytest.raises(ValueError, match="`batch_size` must be at least 1, got -1"):
+        evaluate(make_run(), batch_size=-1)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ssno.cli.main import main
-from ssno.evaluation.evaluate import read_evaluation
+from ssno.evaluation.record import read_evaluation
 from ssno.evaluation.statistics import summarise
 from ssno.models.baselines.trivial import PersistenceConfig
 
@@ -86,6 +86,7 @@ def test_a_dry_run_foresees_and_writes_nothing(make_run, capsys) -> None:
         (["evaluate", "a", "--ensemble"], "`--ensemble` needs at least 2 runs, got 1"),
         (["evaluate", "nowhere"], "`nowhere` holds no model"),
         (["compare"], "`runs`: give the folders of evaluated runs"),
+        (["evaluate", "a", "--batch-size", "-1"], "`--batch-size` must be at least 1, got -1"),
         (["compare", "a", "--metrics"], "`--metrics` needs at least one name"),
     ],
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ssno.evaluation.evaluate import Evaluation
+from ssno.evaluation.record import Evaluation
 from ssno.evaluation.seeds import group_by_seed
 from ssno.forecasting.scores import Scores
 

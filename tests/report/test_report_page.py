@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.evaluate import evaluate, read_evaluation
+from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples
+from ssno.evaluation.record import read_evaluation
 from ssno.models.registry import MODELS
 from ssno.plots.bands import Band, error_bands
 from ssno.report.contents import gather, typical

@@ -6,7 +6,6 @@ ssno bench --errors errors.csv            also draws error against cost
 ssno bench --stored runs/bench/cost.json --errors errors.csv
 """
 
-import json as json_format
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.costs.cost import Contest, contestants, foreseen_seconds, hold
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
 from ssno.costs.pareto import join, read_errors
@@ -72,7 +72,7 @@ def bench(
     if points is not None:
         print(f"ssno: {save(pareto_figure(join(points, rows)), out / 'pareto.png')}", file=sys.stderr)
     if json:
-        print(json_format.dumps(rows, indent=1))
+        print(to_text(rows, indent=1))
     else:
         show(rows)
 
@@ -108,7 +108,7 @@ def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: flo
     if as_json:
         plan = [{"contest": str(contest), "models": count, "seconds": time} for contest, (time, count) in times.items()]
         sizes = {"memory_gib": limit / 2**30, "disk_bytes": rows * BYTES_PER_ROW}
-        print(json_format.dumps({"contests": plan, "seconds": total, **sizes}, indent=1))
+        print(to_text({"contests": plan, "seconds": total, **sizes}, indent=1))
         return
     table = Table(title="ssno bench would measure", title_justify="left")
     table.add_column("contest")

@@ -1,6 +1,5 @@
 """`ssno compare RUN RUN ...`: evaluated runs in one table, seeds of a model together."""
 
-import json as json_format
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from ssno.evaluation.evaluate import Evaluation, read_evaluation
+from ssno.base import to_text
+from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
@@ -54,7 +54,7 @@ def compare(
     if latex is not None:
         write_text(latex, table.latex())
     if json:
-        print(json_format.dumps(document(groups, verdict), indent=1))
+        print(to_text(document(groups, verdict), indent=1))
         return
     console = Console()
     console.print(table.terminal())
@@ -104,6 +104,5 @@ def record(group: SeedGroup) -> dict[str, Any]:
 
 
 def document(groups: list[SeedGroup], verdict: Ranking | None) -> dict[str, Any]:
-    """Groups and verdict as JSON values; what is not finite becomes None."""
-    content = {"groups": [asdict(group) for group in groups], "verdict": None if verdict is None else asdict(verdict)}
-    return json_format.loads(json_format.dumps(content), parse_constant=lambda _: None)
+    """Groups and ranking as JSON values."""
+    return {"groups": [asdict(group) for group in groups], "verdict": None if verdict is None else asdict(verdict)}

@@ -1,6 +1,5 @@
 """`ssno doctor`: what is installed, what the machine has, and what looks wrong."""
 
-import json as json_format
 import os
 import platform
 import shutil
@@ -12,6 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.base.device import available_devices, device_name
 from ssno.base.provenance import available_cores, processor_name, source_commit
 
@@ -25,7 +25,7 @@ def doctor(*, json: bool = False) -> None:
     facts = examine(Path.cwd())
     problems = diagnose(facts)
     if json:
-        print(json_format.dumps({**facts, "problems": problems}, indent=2))
+        print(to_text({**facts, "problems": problems}, indent=2))
     else:
         table = Table(title="ssno doctor", title_justify="left")
         table.add_column("what")

@@ -1,6 +1,5 @@
 """`ssno evaluate RUN`: score a run on trajectories it has not seen, beside what needs no learning."""
 
-import json as json_format
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,14 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.costs.memory import peak_memory
 from ssno.data.options import DataOptions
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import Evaluation, choose, file_name, first_forecasts, forecast_seconds, rows_of
+from ssno.evaluation.evaluate import choose, first_forecasts, forecast_seconds, rows_of
 from ssno.evaluation.evaluate import evaluate as evaluate_run
+from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
 from ssno.runs.folder import open_run
@@ -64,6 +65,8 @@ def evaluate(
         raise ValueError("`runs`: give the folder of at least one run, as runs/ks-ssno.")
     if ensemble and len(runs) < 2:
         raise ValueError(f"`--ensemble` needs at least 2 runs, got {len(runs)}.")
+    if batch_size < 1:
+        raise ValueError(f"`--batch-size` must be at least 1, got {batch_size}.")
     chosen: dict[str, Any] = {
         "data": None if data is None else DataOptions(name=data),
         "split": split,
@@ -83,7 +86,7 @@ def evaluate(
     if latex is not None:
         write_text(latex, "\n".join(metric_sheet(rows_of(one), title=title(one)).latex() for one in found))
     if json:
-        print(json_format.dumps([evaluation.to_json() for evaluation in found], indent=1))
+        print(to_text([evaluation.to_json() for evaluation in found], indent=1))
         return
     for evaluation in found:
         own_data = data is None and time_index is None
@@ -205,7 +208,7 @@ def together(plans: list[dict[str, Any]]) -> dict[str, Any]:
 def report_plan(plans: list[dict[str, Any]], *, as_json: bool) -> None:
     """The forecast of a dry run."""
     if as_json:
-        print(json_format.dumps(plans, indent=1))
+        print(to_text(plans, indent=1))
         return
     table = Table(title="would be evaluated; nothing was written", title_justify="left")
     for heading in ("run", "data", "time", "memory", "writes"):

@@ -1,6 +1,5 @@
 """`ssno inspect RUN`: what the state-space layers of a trained model have learned, in physical units."""
 
-import json as json_format
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.evaluation.findings import Findings, inspect_run
 from ssno.evaluation.inspection import MEMORY
 from ssno.models.bundled import results_folder
@@ -38,7 +38,7 @@ def inspect(run: tyro.conf.Positional[Path], *, draw: bool = True, out: Path | N
     pictures = draw_findings(found, folder) if draw else []
     if json:
         listed = {**found.to_json(), "pictures": [str(picture) for picture in pictures]}
-        print(json_format.dumps(listed, indent=2))
+        print(to_text(listed, indent=2))
         return
     console = Console()
     for note in found.notes:

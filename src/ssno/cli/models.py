@@ -1,7 +1,6 @@
 """`ssno models`: every model, its size, what it is and where it comes from; and the checkpoints that are bundled."""
 
 import inspect
-import json as json_format
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.evaluation.ship import FILES
 from ssno.evaluation.tables import number
 from ssno.models.bundled import bundled_folders
@@ -30,7 +30,7 @@ def models(*, json: bool = False) -> None:
     rows = [describe(config) for config in MODELS.values()]
     checkpoints = [describe_checkpoint(folder) for folder in bundled_folders().values()]
     if json:
-        print(json_format.dumps({"models": rows, "checkpoints": checkpoints}, indent=2))
+        print(to_text({"models": rows, "checkpoints": checkpoints}, indent=2))
         return
     table = Table(title="Models; choose one with: ssno train DATASET --model NAME", title_justify="left")
     table.add_column("name", no_wrap=True)

@@ -1,14 +1,15 @@
 """`ssno report RUN ...`: one self-contained HTML page about runs."""
 
-import json as json_format
 from pathlib import Path
 
 import tyro
 
+from ssno.base import to_text
 from ssno.base.whole import write_whole
 from ssno.data.options import DataOptions
 from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import Evaluation, choose, evaluate, read_evaluation
+from ssno.evaluation.evaluate import choose, evaluate
+from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.models.bundled import results_folder
 from ssno.report.contents import RunReport, gather
 from ssno.report.page import build_page
@@ -57,7 +58,7 @@ def report(
     page = build_page(reports, ensemble=together).encode()
     write_whole(path, page)
     if json:
-        print(json_format.dumps({"path": str(path), "bytes": len(page)}, indent=2))
+        print(to_text({"path": str(path), "bytes": len(page)}, indent=2))
     else:
         print(f"{path}: {len(page) / 2**20:.1f} MiB. Open it in any browser.")
 

@@ -6,7 +6,6 @@ ssno reproduce headline
 ssno reproduce ablation --scale paper --workers 1
 """
 
-import json as json_format
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.base.provenance import available_cores
 from ssno.cli.progress import progress
 from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
@@ -81,7 +81,7 @@ def reproduce(
     finding = experiment.conclude(results)
     written = store(experiment, finding, trials, folder / name)
     if json:
-        print(json_format.dumps(document(experiment, finding, trials), indent=1))
+        print(to_text(document(experiment, finding, trials), indent=1))
         return
     show(finding, console)
     console.print("Written: " + ", ".join(map(str, written)), soft_wrap=True, highlight=False)
@@ -102,7 +102,7 @@ def announce(
     seconds = sum(time for _, time in foresee(trials, folder)) / workers if measure else None
     if as_json:
         plan: dict[str, Any] = {"experiment": experiment.name, "scale": experiment.scale, "seconds": seconds}
-        print(json_format.dumps({**plan, "runs": [trial.name for trial in trials], "todo": len(todo)}, indent=1))
+        print(to_text({**plan, "runs": [trial.name for trial in trials], "todo": len(todo)}, indent=1))
         return
     console.rule(f"[bold]{experiment.title}[/bold]", align="left")
     console.print(f"The paper: {experiment.published}")
@@ -141,7 +141,7 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
         )
         rows.append({"name": name, "title": experiment.title, "runs": len(trials), "done": done, "state": state})
     if as_json:
-        print(json_format.dumps(rows, indent=1))
+        print(to_text(rows, indent=1))
         return
     table = Table(title=f"published results, scale {scale}", title_justify="left")
     for heading in ("name", "what", "runs", "state"):

@@ -1,12 +1,12 @@
 """`ssno rollout RUN`: forecast trajectories whose truth is known, print the error of every step, draw and animate."""
 
-import json as json_format
 from pathlib import Path
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import to_text
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
@@ -77,7 +77,7 @@ def rollout(
             for step, time in enumerate(seen.predicted_times)
         ]
         result = {"trajectories": list(index), "points": [axis.points for axis in trajectories.axes], "steps": steps}
-        print(json_format.dumps({**result, "pictures": [str(picture) for picture in pictures]}, indent=2))
+        print(to_text({**result, "pictures": [str(picture) for picture in pictures]}, indent=2))
     else:
         show(seen, pictures, name=opened.name, data=trajectories)
 

@@ -7,7 +7,6 @@ without configurations, each with commit, versions and hardware, so that rows of
 import csv
 import datetime
 import io
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
+from ssno.base import DocumentError, provenance, read_document, write_document, write_whole
 
 FORMAT, VERSION = "ssno-cost", 1
 Row = dict[str, Any]
@@ -31,25 +29,36 @@ def store(rows: list[Row], folder: Path) -> None:
         "threads": torch.get_num_threads(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    document = {"format": FORMAT, "version": VERSION, "provenance": made_by, "rows": rows}
     flat = [{**{key: value for key, value in row.items() if key != "config"}, **made_by} for row in rows]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(flat[0]))
     writer.writeheader()
     writer.writerows(flat)
-    write_whole(folder / "cost.json", json.dumps(document, indent=1).encode())
+    document = {"provenance": made_by, "rows": rows}
+    write_document(folder / "cost.json", document, format=FORMAT, version=VERSION)
     write_whole(folder / "cost.csv", text.getvalue().encode())
 
 
 def stored(path: Path) -> list[Row]:
     """The rows of a `cost.json`."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON ({error}).") from None
-    if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (FORMAT, VERSION):
-        raise ValueError(f"{path} is no cost table of this ssno: expected format {FORMAT!r}, version {VERSION}.")
-    return document["rows"]
+    remedy = "Measure again with: ssno bench"
+    rows = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy).get("rows")
+    needed = (
+        "model",
+        "task",
+        "grid",
+        "batch",
+        "part",
+        "parameters",
+        "gflop",
+        "memory_mib",
+        "ms",
+        "ms_lower",
+        "ms_upper",
+    )
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and set(needed) <= set(row) for row in rows):
+        raise DocumentError(f"{path} holds rows that lack some of {', '.join(needed)}. {remedy}")
+    return rows
 
 
 def time_table(rows: Iterable[Row], *, task: str) -> Table:

@@ -9,12 +9,13 @@ measured on one grid only.
 """
 
 import csv
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from ssno.base import read_json, read_regular
 
 CostKind = Literal["gflop", "ms"]
 
@@ -32,14 +33,10 @@ class Point:
 
 def read_errors(path: Path) -> list[dict[str, Any]]:
     """The rows of an error file, checked."""
-    text = path.read_text(encoding="utf-8")
     if path.suffix == ".csv":
-        rows: Any = list(csv.DictReader(text.splitlines()))
+        rows: Any = list(csv.DictReader(read_regular(path).decode().splitlines()))
     else:
-        try:
-            rows = json.loads(text)
-        except ValueError as problem:
-            raise ValueError(f"{path} is not valid JSON ({problem}).") from None
+        rows = read_json(path, remedy="Give a list of rows with `name` and `rel_l2`.")
     if not isinstance(rows, list) or not rows:
         raise ValueError(f"{path} must hold a row for every evaluated run, with `name`, `rel_l2` and perhaps `grid`.")
     for number, row in enumerate(rows, start=1):

@@ -15,7 +15,8 @@ import torch
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration, Moments, finish, moments
-from ssno.evaluation.evaluate import Evaluation, choose, evaluate_forecaster, file_name, store
+from ssno.evaluation.evaluate import choose, evaluate_forecaster
+from ssno.evaluation.record import Evaluation, file_name, store
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import batches

@@ -3,107 +3,35 @@
     evaluation = evaluate("runs/ks-ssno", split="test")
     evaluation.scores.means["rel_l2"], evaluation.baselines["persistence"].means["rel_l2"]
 
-It lives on disk as `evaluation.json` in the folder of the run (`file_name` for other splits and grids), whole or not
-at all, with the run's config, commit, versions and hardware; for a checkpoint that comes with the package, in
-./runs/pretrained/NAME. Metrics are explained in docs/evaluation.md.
+The result and its file are in `ssno.evaluation.record`. Metrics are explained in docs/evaluation.md.
 """
 
 import hashlib
-import json
-import math
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
 from ssno.costs.timing import quick_seconds
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.comparison import Row, trivial_forecasters
+from ssno.evaluation.record import Evaluation, file_name, store
 from ssno.evaluation.solver import solver_baselines
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.scores import EVERY, Runaway, Scores, batches, score
+from ssno.forecasting.scores import EVERY, batches, score
 from ssno.models.bundled import results_folder
 from ssno.models.count import count_parameters
 from ssno.runs.folder import RunFolder, open_run
 from ssno.runs.saved import run_folder_of
 
-FORMAT, VERSION = "ssno-evaluation", 1
 TIMED = 8  # trajectories forecast together when a forecast is timed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What a run's forecasts are worth on one set of trajectories."""
-
-    name: str
-    """The run."""
-    model: str
-    """The model, as commands call it."""
-    parameters: int
-    """Real parameters of the model."""
-    seed: int | None = None
-    """Seed of the run, if it says."""
-    dataset: str
-    """Name of the data."""
-    split: str
-    """Which part of them: train, valid, test."""
-    points: tuple[int, ...]
-    """Grid points along each axis."""
-    trajectories: int
-    """How many were forecast."""
-    given_until: float
-    """Time of the last given frame."""
-    times: tuple[float, ...]
-    """Times of the scored frames; `scores.step_errors` belong to them."""
-    fields: tuple[str, ...]
-    """Names of the predicted fields."""
-    fingerprint: str
-    """sha256 of the scored true frames: two evaluations may be compared if it is the same."""
-    scores: Scores
-    """Of the model."""
-    baselines: Mapping[str, Scores] = field(default_factory=dict)
-    """Of forecasts that need no learning: persistence, linear, the solver."""
-    seconds: float | None = None
-    """Of one forecast of one trajectory, measured; None if it was not."""
-    calibration: Calibration | None = None
-    """Of an ensemble: whether its spread is honest."""
-    config: Mapping[str, Any] = field(default_factory=dict)
-    """The run's config.json: model, units, data, training."""
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Versions, commit and hardware of the evaluation."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; a number that is not finite becomes None."""
-        return {"format": FORMAT, "version": VERSION, **_plain(asdict(self))}
-
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> "Evaluation":
-        """The inverse of `to_json`."""
-        if not isinstance(values, Mapping) or (values.get("format"), values.get("version")) != (FORMAT, VERSION):
-            raise ValueError(f"Not an evaluation of this ssno: expected format {FORMAT!r}, version {VERSION}.")
-        known = {key: value for key, value in values.items() if key not in ("format", "version")}
-        try:
-            known["scores"] = _scores(known["scores"])
-            known["baselines"] = {name: _scores(scores) for name, scores in known["baselines"].items()}
-            if known.get("calibration") is not None:
-                lists = known["calibration"].items()
-                known["calibration"] = Calibration(**{key: tuple(map(_number, list_)) for key, list_ in lists})
-            for key in ("points", "times", "fields"):
-                known[key] = tuple(known[key])
-            return Evaluation(**known)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"The evaluation is damaged or was edited by hand ({error}). Make it again.") from None
 
 
 def evaluate(
@@ -234,69 +162,3 @@ def first_forecasts(forecaster: Forecaster | Ensemble, data: Trajectories, count
     given = frames.state[:, plan.given.start : plan.given.stop]
     context = frames.context[:, plan.given.start :] if data.context_fields else None
     return lambda: rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
-
-
-def file_name(
-    run: RunFolder,
-    data: Trajectories,
-    split: str = "test",
-    *,
-    foreign: bool = False,
-    time_index: str | None = None,
-    trajectories: int | None = None,
-    ensemble: int = 0,
-) -> str:
-    """evaluation.json for the run's best weights on its whole test split; others say what is different about them.
-
-    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name.
-    """
-    different = [
-        f"ensemble{ensemble}" if ensemble else "",
-        run.folder.name if run_folder_of(run.folder) != run.folder else "",
-        re.sub(r"[^A-Za-z0-9.]+", "_", data.name) if foreign and run.data is not None else "",
-        split if split != "test" else "",
-        "x".join(str(axis.points) for axis in data.axes) if run.forecaster.spacing not in (None, data.spacing) else "",
-        "" if time_index is None else "frames" + time_index.replace(":", "_"),
-        "" if trajectories is None else f"first{trajectories}",
-    ]
-    return "-".join(filter(None, ["evaluation", *different])) + ".json"
-
-
-def store(evaluation: Evaluation, path: Path) -> Path:
-    """Write an evaluation, whole or not at all, in a folder that is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(evaluation.to_json(), indent=1, allow_nan=False).encode())
-    return path
-
-
-def read_evaluation(path: Path) -> Evaluation:
-    """Read what `store` wrote."""
-    try:
-        return Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no {path}. Make it with: ssno evaluate {path.parent}") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _number(value: float | None) -> float:
-    return math.inf if value is None else float(value)
-
-
-def _scores(values: Mapping[str, Any]) -> Scores:
-    lower, upper = values["step_quartiles"]
-    return Scores(
-        means={name: _number(value) for name, value in values["means"].items()},
-        step_errors=tuple(map(_number, values["step_errors"])),
-        trajectory_errors=tuple(map(_number, values["trajectory_errors"])),
-        step_quartiles=(tuple(map(_number, lower)), tuple(map(_number, upper))),
-        runaways=tuple(Runaway(**runaway) for runaway in values["runaways"]),
-    )

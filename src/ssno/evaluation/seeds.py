@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ssno.evaluation.evaluate import Evaluation
+from ssno.evaluation.record import Evaluation
 from ssno.evaluation.statistics import SeedSummary, summarise
 
 SAME_DATA = ("dataset", "split", "points", "fields", "times", "trajectories", "fingerprint")

@@ -17,7 +17,8 @@ from ssno.data.load import find
 from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, folder_name
 from ssno.data.options import DataOptions
 from ssno.data.store.manifest import read_manifest
-from ssno.evaluation.evaluate import Evaluation, fingerprint
+from ssno.evaluation.evaluate import fingerprint
+from ssno.evaluation.record import Evaluation
 from ssno.models import bundled
 from ssno.runs.folder import RunFolder, open_run
 from ssno.runs.saved import describe, save_description, save_weights

@@ -20,7 +20,8 @@ from ssno.base.provenance import provenance
 from ssno.data.load import find
 from ssno.data.make.generate import generate
 from ssno.data.make.recipes import build_plan, folder_name
-from ssno.evaluation.evaluate import Evaluation, evaluate
+from ssno.evaluation.evaluate import evaluate
+from ssno.evaluation.record import Evaluation
 from ssno.experiments.results import FILE, Outcome, Results, curve_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor

@@ -5,7 +5,6 @@ SS-NO and an FFNO learn from the same trajectories for the same number of epochs
 need no learning, on the training grid and on one twice as fine.
 """
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -16,8 +15,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
+from ssno.base import provenance, write_json
 from ssno.data.load import load_dataset
 from ssno.data.make.generate import generate
 from ssno.data.make.recipes import build_plan
@@ -102,7 +100,7 @@ def run_demo(
         "seconds": time.monotonic() - began,
         "provenance": provenance(),
     }
-    write_whole(folder / "results.json", json.dumps(numbers, indent=2).encode())
+    write_json(folder / "results.json", numbers)
     conclude(rows, console)
     console.print(f"Pictures: {', '.join(map(str, pictures))}. Numbers: {folder / 'results.json'}.", soft_wrap=True)
     return numbers

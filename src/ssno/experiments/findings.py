@@ -7,14 +7,12 @@ runs/reproduce/cpu/headline/
     index.html      everything on one page that needs no network
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
+from ssno.base import provenance, to_text, write_document, write_whole
 from ssno.evaluation.tables import csv_text, write_text
 from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.trial import Trial
@@ -29,7 +27,8 @@ FORMAT, VERSION = "ssno-finding", 1
 def store(experiment: Experiment, finding: Finding, trials: Sequence[Trial], folder: Path) -> list[Path]:
     """Write everything, each file whole or not at all, and say where."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "finding.json", json.dumps(document(experiment, finding, trials), indent=1).encode())
+    content = document(experiment, finding, trials)
+    write_document(folder / "finding.json", content, format=FORMAT, version=VERSION)
     pictures = [save(draw(), folder / f"{name}.png") for name, draw in finding.figures.items()]
     if finding.records:
         write_text(folder / "runs.csv", csv_text(finding.records))
@@ -41,8 +40,6 @@ def document(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) 
     """What finding.json holds. One setting stands for all its seeds."""
     settings = {trial.name.rpartition("-seed")[0]: trial.run.to_json() for trial in trials}
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "experiment": experiment.name,
         "title": experiment.title,
         "scale": experiment.scale,
@@ -66,9 +63,7 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
     ]
     described = document(experiment, finding, trials)
     origin = facts({name: str(value) for name, value in described["provenance"].items()})
-    settings = (
-        folded("Settings of every run", commands([json.dumps(described["settings"], indent=1)])) if trials else ""
-    )
+    settings = folded("Settings of every run", commands([to_text(described["settings"], indent=1)])) if trials else ""
     notes = "".join(f"<p>{text(note)}</p>" for note in finding.notes)
     again = commands([f"ssno reproduce {experiment.name} --scale {experiment.scale} --seeds {described['seeds']}"])
     parts.append(section("origin", "Where it comes from", f"{notes}{origin}{again}{settings}"))

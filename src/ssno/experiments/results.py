@@ -1,13 +1,11 @@
 """What trials gave, by row and column: values over seeds, curves, and the folders to look into."""
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ssno.base.whole import write_whole
+from ssno.base import number, read_json, write_json
 from ssno.evaluation.statistics import SeedSummary, summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.trial import Trial
@@ -32,20 +30,19 @@ class Outcome:
 
     def store(self, folder: Path) -> None:
         """Write `trial.json`, whole or not at all."""
-        plain = {key: value if math.isfinite(value) else None for key, value in self.values.items()}
-        text = json.dumps({**asdict(self), "values": plain}, indent=1)
-        write_whole(folder / FILE, text.encode())
+        write_json(folder / FILE, asdict(self))
 
     @staticmethod
     def read(folder: Path) -> "Outcome":
         """Read what `store` wrote."""
+        remedy = "Delete it, and the run is judged again."
+        known = read_json(folder / FILE, remedy=remedy)
         try:
-            known = json.loads((folder / FILE).read_text(encoding="utf-8"))
-            values = {key: math.inf if value is None else float(value) for key, value in known.pop("values").items()}
-            curve = tuple((int(epoch), float(value)) for epoch, value in known.pop("curve"))
+            values = {key: number(value) for key, value in known.pop("values").items()}
+            curve = tuple((int(epoch), number(value)) for epoch, value in known.pop("curve"))
             return Outcome(values, curve, **known)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{folder / FILE} is damaged ({error}). Delete it, and the run is judged again.") from None
+            raise ValueError(f"{folder / FILE} is damaged ({error}). {remedy}") from None
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,8 @@ def _place(name: str) -> int:
 
 def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:
     """All trajectories, `size` at a time, with their numbers."""
+    if size < 1:
+        raise ValueError(f"`batch_size` must be at least 1, got {size}.")
     for first in range(0, len(data), size):
         chosen = range(first, min(first + size, len(data)))
         yield chosen, data.read(chosen)

@@ -117,6 +117,10 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         kinds = [arguments[0]] * len(value) if arguments[1:] == (...,) else list(arguments)
         if len(kinds) == len(value):
             return tuple(_convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return {str(key): _convert(arguments[1], inner, f"{where}.{key}") for key, inner in value.items()}
+    if kind is Any:
+        return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

@@ -10,15 +10,17 @@ from ssno.plots.style import look
 
 
 def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], *, metric: str = "rel_l2") -> Figure:
-    """Training loss and validation error over epochs; `runs` maps names to the lines of their metrics.jsonl."""
+    """Training loss and validation error over epochs; `runs` maps names to the lines of their metrics.jsonl.
+
+    An epoch without a number (not validated, or damaged) is left out.
+    """
     with look():
         figure = Figure(figsize=(7, 3.6))
         left, right = figure.subplots(1, 2, sharex=True)
         for name, lines in runs.items():
-            epochs = [line for line in lines if line["kind"] == "epoch"]
-            left.plot([line["epoch"] + 1 for line in epochs], [line["train_loss"] for line in epochs], label=name)
-            scored = [line for line in epochs if metric in line]
-            right.plot([line["epoch"] + 1 for line in scored], [line[metric] for line in scored], label=name)
+            for axes, what in ((left, "train_loss"), (right, metric)):
+                known = [line for line in lines if line["kind"] == "epoch" and isinstance(line.get(what), int | float)]
+                axes.plot([line["epoch"] + 1 for line in known], [line[what] for line in known], label=name)
         left.set(title="training loss (one step)", xlabel="epoch", yscale="log")
         right.set(title=f"validation {metric} (rollout)", xlabel="epoch", yscale="log")
         right.legend()

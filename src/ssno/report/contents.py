@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.evaluate import Evaluation
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.findings import Findings, inspect_run
+from ssno.evaluation.record import Evaluation
 from ssno.runs.folder import RunFolder
 
 SPECTRUM_TRAJECTORIES = 16

@@ -1,13 +1,13 @@
 """Where a run comes from and how to make it again: settings, environment, commands."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ssno.base import to_text
 from ssno.data.load import find
 from ssno.data.make.recipes import DATASETS, PRESETS, generate_command
-from ssno.evaluation.evaluate import Evaluation
+from ssno.evaluation.record import Evaluation
 from ssno.report.markup import commands, data_uri, facts, flatten, folded, section, text
 from ssno.runs.folder import RunFolder
 
@@ -44,7 +44,7 @@ def again(run: RunFolder, evaluation: Evaluation) -> str:
     if run.data is None:
         told = "This run was started from Python with trajectories of its own; its settings are above."
         return f"<p>{text(told)}</p>{commands(lines)}"
-    description = json.dumps(run.config["run"], indent=2)
+    description = to_text(run.config["run"], indent=2)
     link = data_uri(description.encode(), "application/json")
     file = f'<a download="run.json" href="{link}">run.json</a>'
     return f"<p>Save {file}, the whole description of the run, and then:</p>{commands(lines)}"

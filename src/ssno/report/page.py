@@ -8,7 +8,7 @@ The template around them is `ssno.report.shell`. Nothing is fetched: the page fo
 
 from collections.abc import Sequence
 
-from ssno.evaluation.evaluate import Evaluation
+from ssno.evaluation.record import Evaluation
 from ssno.evaluation.seeds import check_comparable, group_by_seed
 from ssno.evaluation.statistics import rank
 from ssno.evaluation.tables import number

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from ssno.evaluation.comparison import metric_sheet
-from ssno.evaluation.evaluate import Evaluation, rows_of
+from ssno.evaluation.evaluate import rows_of
 from ssno.evaluation.findings import Findings
+from ssno.evaluation.record import Evaluation
 from ssno.evaluation.tables import number
 from ssno.forecasting.scores import Scores
 from ssno.metrics.correlation import CORRELATED, VALID

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.evaluate import Evaluation
 from ssno.evaluation.examples import make_examples
+from ssno.evaluation.record import Evaluation
 from ssno.forecasting.forecaster import Forecaster
 from ssno.plots.bands import ensemble_bands
 from ssno.plots.calibration import calibration_plot

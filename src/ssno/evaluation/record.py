@@ -1,0 +1,151 @@
+"""The result of an evaluation, and how it lives on disk.
+
+`evaluation.json` lies in the folder of the run (`file_name` for other splits and grids), whole or not at all, with the
+run's config, commit, versions and hardware; for a checkpoint that comes with the package, in ./runs/pretrained/NAME.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ssno.base import DocumentError, read_document, write_document
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.calibration import Calibration
+from ssno.forecasting.scores import Scores
+from ssno.models.config import description_from_json
+from ssno.runs.folder import RunFolder
+from ssno.runs.saved import run_folder_of
+
+FORMAT, VERSION = "ssno-evaluation", 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a run's forecasts are worth on one set of trajectories."""
+
+    name: str
+    """The run."""
+    model: str
+    """The model, as commands call it."""
+    parameters: int
+    """Real parameters of the model."""
+    seed: int | None = None
+    """Seed of the run, if it says."""
+    dataset: str
+    """Name of the data."""
+    split: str
+    """Which part of them: train, valid, test."""
+    points: tuple[int, ...]
+    """Grid points along each axis."""
+    trajectories: int
+    """How many were forecast."""
+    given_until: float
+    """Time of the last given frame."""
+    times: tuple[float, ...]
+    """Times of the scored frames; `scores.step_errors` belong to them."""
+    fields: tuple[str, ...]
+    """Names of the predicted fields."""
+    fingerprint: str
+    """sha256 of the scored true frames: two evaluations may be compared if it is the same."""
+    scores: Scores
+    """Of the model."""
+    baselines: Mapping[str, Scores] = field(default_factory=dict)
+    """Of forecasts that need no learning: persistence, linear, the solver."""
+    seconds: float | None = None
+    """Of one forecast of one trajectory, measured; None if it was not."""
+    calibration: Calibration | None = None
+    """Of an ensemble: whether its spread is honest."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The run's config.json: model, units, data, training."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Versions, commit and hardware of the evaluation."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; those that are not finite are left to whoever writes them."""
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+
+def store(evaluation: Evaluation, path: Path) -> Path:
+    """Write an evaluation, whole or not at all, in a folder that is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_document(path, asdict(evaluation), format=FORMAT, version=VERSION)
+    return path
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """Read what `store` wrote; whatever does not fit together is refused."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {path}. Make it with: ssno evaluate {path.parent}")
+    remedy = f"Make it again with: ssno evaluate {path.parent}"
+    content = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy)
+    known = {name: value for name, value in content.items() if name not in ("format", "version")}
+    for name in ("scores", "baselines", "calibration"):
+        if known.get(name) is not None:
+            known[name] = _infinite(known[name])
+    try:
+        evaluation = description_from_json(Evaluation, known)
+        _check(evaluation)
+        return evaluation
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DocumentError(f"{path} is damaged or was edited by hand ({error}). {remedy}") from None
+
+
+def _infinite(value: Any) -> Any:
+    """Numbers as they were before they were written: None stands for one that was not finite."""
+    if isinstance(value, Mapping):
+        return {name: _infinite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_infinite(inner) for inner in value]
+    return math.inf if value is None else value
+
+
+def _check(evaluation: Evaluation) -> None:
+    """Refuse an evaluation whose parts contradict each other: tables and pictures rely on them."""
+    frames, run = len(evaluation.times), evaluation.config.get("run", {})
+    if not frames or not evaluation.fields or not evaluation.points:
+        raise ValueError("`times`, `fields` and `points` must not be empty")
+    if not all(0 <= count < 2**63 for count in (evaluation.parameters, evaluation.trajectories, *evaluation.points)):
+        raise ValueError("`parameters`, `trajectories` and `points` must be counts")
+    if not isinstance(run, Mapping) or not isinstance(run.get("train", {}), Mapping):
+        raise ValueError("`config.run` must be an object with an object `train`")
+    for name, scores in {"scores": evaluation.scores, **evaluation.baselines}.items():
+        if "rel_l2" not in scores.means:
+            raise ValueError(f"`{name}.means` lacks rel_l2")
+        if len(scores.step_errors) != frames or len(scores.trajectory_errors) != evaluation.trajectories:
+            raise ValueError(f"`{name}` must have one error per frame and one per trajectory")
+        if any(len(quartile) not in (0, frames) for quartile in scores.step_quartiles):
+            raise ValueError(f"`{name}.step_quartiles` must have one value per frame")
+    calibration = evaluation.calibration
+    if calibration is not None:
+        pairs = ((calibration.nominal, calibration.observed), (calibration.spread, calibration.error))
+        if any(len(one) != len(two) or not one for one, two in pairs):
+            raise ValueError("`calibration` must have equally many nominal and observed, spread and error")
+
+
+def file_name(
+    run: RunFolder,
+    data: Trajectories,
+    split: str = "test",
+    *,
+    foreign: bool = False,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+    ensemble: int = 0,
+) -> str:
+    """evaluation.json for the run's best weights on its whole test split; others say what is different about them.
+
+    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name.
+    """
+    different = [
+        f"ensemble{ensemble}" if ensemble else "",
+        run.folder.name if run_folder_of(run.folder) != run.folder else "",
+        re.sub(r"[^A-Za-z0-9.]+", "_", data.name) if foreign and run.data is not None else "",
+        split if split != "test" else "",
+        "x".join(str(axis.points) for axis in data.axes) if run.forecaster.spacing not in (None, data.spacing) else "",
+        "" if time_index is None else "frames" + time_index.replace(":", "_"),
+        "" if trajectories is None else f"first{trajectories}",
+    ]
+    return "-".join(filter(None, ["evaluation", *different])) + ".json"
