@@ -17,7 +17,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.pretrained import read_document
-from ssno.models.registry import MODELS, model_config
+from ssno.models.registry import MODELS, SPHERE_MODELS, model_config
 from ssno.runs.stated import stated_of
 
 
@@ -27,7 +27,7 @@ def models(*, json: bool = False) -> None:
     Args:
         json: print the tables as JSON.
     """
-    rows = [describe(config) for config in MODELS.values()]
+    rows = [describe(config) for config in (*MODELS.values(), *SPHERE_MODELS.values())]
     checkpoints = [describe_checkpoint(folder) for folder in bundled_folders().values()]
     if json:
         print(to_text({"models": rows, "checkpoints": checkpoints}, indent=2))
@@ -39,7 +39,8 @@ def models(*, json: bool = False) -> None:
     table.add_column("past")
     table.add_column("what it is, where it comes from")
     for row in rows:
-        sizes = (f"{row[f'parameters_{n_dims}d']:,}" for n_dims in (1, 2))
+        counts = (row[f"parameters_{n_dims}d"] for n_dims in (1, 2))
+        sizes = ("-" if parameters is None else f"{parameters:,}" for parameters in counts)
         table.add_row(row["name"], *sizes, row["past"], f"{row['summary']}\n[dim]{row['origin']}[/dim]")
     console = Console()
     console.print(table)
@@ -55,7 +56,8 @@ def describe(config: type[OperatorConfig]) -> dict[str, Any]:
     """One row: name, parameters, what the model sees by default, its summary and origin."""
     return {
         "name": config.name,
-        **{f"parameters_{n_dims}d": count(config(n_dims=n_dims)) for n_dims in (1, 2)},
+        "parameters_1d": None if config.name in SPHERE_MODELS else count(config(n_dims=1)),
+        "parameters_2d": count(config(n_dims=2)),
         "past": past(config()),
         "summary": (inspect.getdoc(config) or "").splitlines()[0],
         "origin": config.origin,

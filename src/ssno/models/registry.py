@@ -1,10 +1,15 @@
-"""Every model by name: what the command line offers and what files may name."""
+"""Every model by name: what the command line offers and what files may name.
+
+`MODELS` run on any Cartesian grid (and, as plain baselines, on the rectangle of colatitude and longitude);
+`SPHERE_MODELS` know that their grid is a sphere's.
+"""
 
 from ssno.base import unknown_name
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.fno import FNOConfig, FNORConfig
 from ssno.models.baselines.gkt import GKTConfig
+from ssno.models.baselines.sfno import SFNOConfig
 from ssno.models.baselines.trivial import LinearConfig, PersistenceConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
@@ -31,9 +36,12 @@ MODELS: dict[str, type[OperatorConfig]] = {
     )
 }
 
+SPHERE_MODELS: dict[str, type[OperatorConfig]] = {SFNOConfig.name: SFNOConfig}
+
 
 def model_config(name: str) -> type[OperatorConfig]:
     """The configuration type of a model by name."""
-    if name not in MODELS:
-        raise ValueError(unknown_name(name, list(MODELS)))
-    return MODELS[name]
+    known = {**MODELS, **SPHERE_MODELS}
+    if name not in known:
+        raise ValueError(unknown_name(name, list(known)))
+    return known[name]
