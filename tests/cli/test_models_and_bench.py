@@ -5,13 +5,13 @@ import json
 import pytest
 
 from ssno.cli.main import main
-from ssno.models.registry import MODELS, SPHERE_MODELS
+from ssno.models.registry import ALL_MODELS
 
 
 def test_models_lists_all_with_published_counts(capsys) -> None:
     main(["models", "--json"])
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["models"]}
-    assert list(rows) == [*MODELS, *SPHERE_MODELS]
+    assert list(rows) == list(ALL_MODELS)
     assert (rows["ssno"]["parameters_1d"], rows["ssno"]["parameters_2d"]) == (203_713, 369_665)
     assert (rows["fno"]["parameters_2d"], rows["persistence"]["parameters_2d"]) == (67_196_673, 0)
     assert [rows[name]["past"] for name in ("ffno", "gkt", "linear", "persistence")] == [

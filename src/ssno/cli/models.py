@@ -17,7 +17,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.pretrained import read_document
-from ssno.models.registry import MODELS, SPHERE_MODELS, model_config
+from ssno.models.registry import ALL_MODELS, model_config
 from ssno.runs.stated import stated_of
 
 
@@ -27,7 +27,7 @@ def models(*, json: bool = False) -> None:
     Args:
         json: print the tables as JSON.
     """
-    rows = [describe(config) for config in (*MODELS.values(), *SPHERE_MODELS.values())]
+    rows = [describe(config) for config in ALL_MODELS.values()]
     checkpoints = [describe_checkpoint(folder) for folder in bundled_folders().values()]
     if json:
         print(to_text({"models": rows, "checkpoints": checkpoints}, indent=2))
@@ -53,15 +53,23 @@ def models(*, json: bool = False) -> None:
 
 
 def describe(config: type[OperatorConfig]) -> dict[str, Any]:
-    """One row: name, parameters, what the model sees by default, its summary and origin."""
+    """One row: name, parameters, what the model sees by default, its grids, its summary and origin."""
     return {
         "name": config.name,
-        "parameters_1d": None if config.name in SPHERE_MODELS else count(config(n_dims=1)),
-        "parameters_2d": count(config(n_dims=2)),
+        **{f"parameters_{n_dims}d": size_in(config, n_dims) for n_dims in (1, 2)},
         "past": past(config()),
+        "grids": list(config.grid_types),
         "summary": (inspect.getdoc(config) or "").splitlines()[0],
         "origin": config.origin,
     }
+
+
+def size_in(config: type[OperatorConfig], n_dims: int) -> int | None:
+    """Parameters on grids of so many axes; None if the model does not exist there."""
+    try:
+        return count(config(n_dims=n_dims))
+    except ValueError:
+        return None
 
 
 def describe_checkpoint(folder: Path) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class OperatorConfig(abc.ABC):
     """How commands and files call this model."""
     origin: ClassVar[str] = "the SS-NO paper"
     """Where the model comes from."""
+    grid_types: ClassVar[tuple[str, ...]] = ("cartesian", "sphere")
+    """Kinds of grids that the model takes; on the sphere most see a rectangle of colatitude and longitude."""
 
     in_channels: int = 1
     """State fields plus context fields."""
@@ -41,6 +43,14 @@ class OperatorConfig(abc.ABC):
             require_positive(field, getattr(self, field))
         if self.n_dims not in (1, 2, 3):
             raise ValueError(f"`n_dims` must be 1, 2 or 3, got {self.n_dims}.")
+
+    def check_grid(self, grid_type: str) -> None:
+        """Refuse data on a kind of grid that the model cannot take."""
+        if grid_type not in self.grid_types:
+            raise ValueError(
+                f"Model {self.name!r} takes data on {' or '.join(map(repr, self.grid_types))} grids, but these data "
+                f"are on {grid_type!r}. `ssno models` says which model takes what."
+            )
 
     @abc.abstractmethod
     def build(self) -> nn.Module:

@@ -1,7 +1,7 @@
 """Every model by name: what the command line offers and what files may name.
 
 `MODELS` run on any Cartesian grid (and, as plain baselines, on the rectangle of colatitude and longitude);
-`SPHERE_MODELS` know that their grid is a sphere's.
+`SPHERE_MODELS` know that their grid is a sphere's; `CLOUD_MODELS` take points without a grid.
 """
 
 from ssno.base import unknown_name
@@ -10,11 +10,13 @@ from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.fno import FNOConfig, FNORConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.sfno import SFNOConfig
+from ssno.models.baselines.transolver import TransolverConfig
 from ssno.models.baselines.trivial import LinearConfig, PersistenceConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.models.ssno_ff import SSNOFFConfig
+from ssno.models.ssno_slices import SSNOSlicesConfig
 from ssno.models.ssno_uni import SSNOUniConfig
 from ssno.models.ssno_vm import SSNOVMConfig
 
@@ -37,11 +39,12 @@ MODELS: dict[str, type[OperatorConfig]] = {
 }
 
 SPHERE_MODELS: dict[str, type[OperatorConfig]] = {SFNOConfig.name: SFNOConfig}
+CLOUD_MODELS: dict[str, type[OperatorConfig]] = {config.name: config for config in (SSNOSlicesConfig, TransolverConfig)}
+ALL_MODELS = {**MODELS, **SPHERE_MODELS, **CLOUD_MODELS}
 
 
 def model_config(name: str) -> type[OperatorConfig]:
     """The configuration type of a model by name."""
-    known = {**MODELS, **SPHERE_MODELS}
-    if name not in known:
-        raise ValueError(unknown_name(name, list(known)))
-    return known[name]
+    if name not in ALL_MODELS:
+        raise ValueError(unknown_name(name, list(ALL_MODELS)))
+    return ALL_MODELS[name]

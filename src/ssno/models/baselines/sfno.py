@@ -46,6 +46,7 @@ class SFNOConfig(MemoryConfig):
 
     name: ClassVar[str] = "sfno"
     origin: ClassVar[str] = "Bonev et al. 2023 (SFNO)"
+    grid_types: ClassVar[tuple[str, ...]] = ("sphere",)
 
     n_dims: int = 2
     in_channels: int = 3

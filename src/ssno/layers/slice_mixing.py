@@ -1,0 +1,93 @@
+"""What happens among the tokens of slices: attention (Transolver), a state-space scan (SS-NO), or nothing.
+
+A scan runs over the slice index, inside each head with weights shared by the heads, as attention does:
+
+    mixed = copies t + forward(t) + flip backward(flip t)           copies = 1 with residual "sum", 0 with "none"
+
+Per channel and direction that is a triangular Toeplitz matrix over the slices, then the gate of every S4 block. With
+`across_heads` the heads stand side by side as channels of one wide scan.
+
+Axes: n cloud, k head, g slice, c channel of a head.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ssno.layers.gated import GatedBlock, gated_scan
+from ssno.layers.modes import ModeOptions, require_one_of
+from ssno.layers.s4d import S4DBlock
+from ssno.layers.selective import SelectiveBlock
+from ssno.ssm.convolution import Direction
+
+Tokens = Float[Tensor, "n k g c"]
+
+
+class AttentionMixing(nn.Module):
+    """softmax(q k^T / sqrt c) v among the slices of each head; q, k, v are shared by the heads."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(channels, channels, bias=False) for _ in range(3))
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        return functional.scaled_dot_product_attention(self.query(tokens), self.key(tokens), self.value(tokens))
+
+
+class NoMixing(nn.Module):
+    """Slices do not hear of each other."""
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        return tokens
+
+
+class ScanMixing(nn.Module):
+    """Scan the slices with state-space blocks, linear or selective, one way or both.
+
+    Args:
+        channels: channels c of a head.
+        heads: number of heads k.
+        d_state: states per channel.
+        selective: modes follow the tokens.
+        both_ways: a forward and a backward block; otherwise later slices never reach earlier ones.
+        across_heads: one scan of k c channels instead of the same c-channel scan in every head.
+        residual: "sum" adds the tokens themselves, "none" does not.
+        options: how the modes start.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        heads: int,
+        d_state: int = 64,
+        selective: bool = False,
+        both_ways: bool = True,
+        across_heads: bool = False,
+        residual: str = "sum",
+        options: ModeOptions | None = None,
+    ):
+        super().__init__()
+        require_one_of("residual", residual, ("sum", "none"))
+        self.across_heads, self.copies_of_input = across_heads, int(residual == "sum")
+        width, kind = channels * heads if across_heads else channels, SelectiveBlock if selective else S4DBlock
+        directions: tuple[Direction, ...] = ("forward", "backward") if both_ways else ("forward",)
+        self.blocks = nn.ModuleList(
+            kind(width, d_state=d_state, direction=direction, options=options) for direction in directions
+        )
+
+    @property
+    def systems(self) -> tuple[GatedBlock, ...]:
+        """Forward, and backward if there is one."""
+        return tuple(self.blocks)  # type: ignore[arg-type]
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        clouds, heads, slices, channels = tokens.shape
+        if self.across_heads:
+            lines = tokens.permute(1, 3, 2, 0).reshape(heads * channels, 1, slices, clouds)
+        else:
+            lines = tokens.permute(3, 2, 0, 1).reshape(channels, 1, slices, clouds * heads)
+        mixed = gated_scan(self.systems, lines, copies_of_input=self.copies_of_input)
+        if self.across_heads:
+            return mixed.view(heads, channels, slices, clouds).permute(3, 0, 2, 1)
+        return mixed.view(channels, slices, clouds, heads).permute(2, 3, 1, 0)

@@ -1,0 +1,171 @@
+"""Models of point clouds that exchange through slices: everything that Transolver and SS-NO on slices share.
+
+    u = MLP [fields, distances to a lattice] + placeholder
+    block:   u <- u + exchange(norm u),      u <- u + MLP(norm u)            (`ssno.layers.slices`)
+    head:    Linear(norm u)
+
+What happens among the slices is one module per block, made last, so that models with the same seed differ in it alone.
+The lattice spans [-2.6, 3.4] x [-3, 3] in the normalised units of the known fields x and y (the original: 8 x 8 on
+[-2, 4] x [-1.5, 1.5] in metres); x and y are the first two channels after the predicted ones. The models see one
+frame at a time, and `spacing` has no meaning.
+
+Axes: b trajectory, t time slot, n = (b t) cloud, c field, p point, h channel.
+"""
+
+import abc
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.layers.slice_mixing import AttentionMixing
+from ssno.layers.slices import SliceExchange
+from ssno.models.config import OperatorConfig, require_positive
+from ssno.models.operator import NeuralOperator, OperatorState, Spacing
+from ssno.models.pretrained import Pretrained
+
+Start = Literal["truncated", "pytorch"]
+LATTICE_X, LATTICE_Y = (-2.6, 3.4), (-3.0, 3.0)
+TRUNCATED_STD = 0.02
+Config = TypeVar("Config", bound="SliceConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceConfig(OperatorConfig):
+    """Sizes of a model of point clouds; known fields must begin with x and y."""
+
+    grid_types: ClassVar[tuple[str, ...]] = ("points",)
+
+    in_channels: int = 8
+    out_channels: int = 3
+    hidden_channels: int = 256
+    """Width of the network."""
+    n_layers: int = 8
+    """Number of blocks."""
+    n_heads: int = 8
+    """Heads; divides the width."""
+    n_slices: int = 32
+    """Tokens per head."""
+    mlp_ratio: int = 2
+    """Width of the hidden layers of the pointwise maps, in widths of the network."""
+    lattice: int = 8
+    """Distances to a lattice of so many points squared are added to the input."""
+    start: Start = "truncated"
+    """Linear maps start truncated normal with deviation 0.02, as published, or as PyTorch starts them (better when
+    narrow)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("hidden_channels", "n_layers", "n_heads", "n_slices", "mlp_ratio", "lattice"):
+            require_positive(name, getattr(self, name))
+        if self.n_dims != 1:
+            raise ValueError(f"`n_dims` must be 1, the axis of points, got {self.n_dims}.")
+        if self.hidden_channels % self.n_heads:
+            raise ValueError(f"`n_heads` must divide `hidden_channels`, got {self.n_heads} and {self.hidden_channels}.")
+        if self.in_channels < self.out_channels + 2:
+            raise ValueError(
+                "`in_channels` must count the known fields x and y after the predicted ones, got "
+                f"{self.in_channels} for `out_channels={self.out_channels}`."
+            )
+
+    @abc.abstractmethod
+    def slice_mixing(self) -> nn.Module:
+        """What happens among the slices of one block."""
+
+    @property
+    def by_position(self) -> bool:
+        """Whether slices are ordered by where their points are."""
+        return False
+
+    @classmethod
+    def tiny(cls: type[Config], **fields: Any) -> Config:
+        """Small enough for tests and first tries."""
+        small = cls(hidden_channels=16, n_layers=2, n_heads=2, n_slices=8, lattice=4, start="pytorch")
+        return replace(small, **fields)
+
+
+class SliceBlock(nn.Module):
+    """Exchange through slices, then a pointwise map, each added to its input."""
+
+    def __init__(self, config: SliceConfig):
+        super().__init__()
+        width, hidden = config.hidden_channels, config.mlp_ratio * config.hidden_channels
+        self.before_exchange, self.before_map = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.exchange = SliceExchange(
+            width, heads=config.n_heads, slices=config.n_slices, by_position=config.by_position
+        )
+        self.map = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+    def forward(self, u: Float[Tensor, "n p h"], mixing: nn.Module, x: Float[Tensor, "n p"]) -> Float[Tensor, "n p h"]:
+        u = u + self.exchange(self.before_exchange(u), mixing, x=x)
+        return u + self.map(self.before_map(u))
+
+
+class SliceOperator(NeuralOperator, Pretrained):
+    """What models of point clouds share; not built itself."""
+
+    config_type: ClassVar[type[SliceConfig]]
+    config: SliceConfig
+    lattice: Tensor
+
+    def __init__(self, config: SliceConfig | None = None, **fields: Any):
+        super().__init__()
+        self.config = config = replace(config or self.config_type(), **fields)
+        width, hidden = config.hidden_channels, config.mlp_ratio * config.hidden_channels
+        along = (torch.linspace(*ends, config.lattice, dtype=torch.float64) for ends in (LATTICE_X, LATTICE_Y))
+        corners = torch.cartesian_prod(*along).reshape(-1, 2)
+        self.register_buffer("lattice", corners.to(torch.get_default_dtype()), persistent=False)
+        self.lift = nn.Sequential(
+            nn.Linear(config.in_channels + config.lattice**2, hidden), nn.GELU(), nn.Linear(hidden, width)
+        )
+        self.placeholder = nn.Parameter(torch.rand(width) / width)
+        self.blocks = nn.ModuleList(SliceBlock(config) for _ in range(config.n_layers))
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.out_channels))
+        if config.start == "truncated":
+            self.apply(_start_truncated)
+        self.mixings = nn.ModuleList(config.slice_mixing() for _ in range(config.n_layers))
+        if config.start == "truncated":
+            self.mixings.apply(_start_truncated_attention)
+
+    def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Predict the frame after each slot of (b, t, c_in, points)."""
+        self.check_frames(frames)
+        return self._clouds(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
+
+    def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
+        """Nothing is remembered."""
+        self.check_frames(first_frames)
+        return OperatorState(first_frames.new_zeros(0), spacing)
+
+    def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
+        """Take the newest frame (b, c_in, points), give the next one."""
+        self.check_frames(frame[:, None])
+        return self._clouds(frame), state
+
+    def _clouds(self, fields: Float[Tensor, "n c p"]) -> Float[Tensor, "n d p"]:
+        points = fields.transpose(1, 2)
+        place = points[..., self.config.out_channels :][..., :2]
+        u = self.lift(torch.cat([points, distances(place, self.lattice)], dim=-1)) + self.placeholder
+        for block, mixing in zip(self.blocks, self.mixings, strict=True):
+            u = block(u, mixing, place[..., 0])
+        return self.head(u).transpose(1, 2)
+
+
+def distances(place: Float[Tensor, "n p 2"], lattice: Float[Tensor, "m 2"]) -> Float[Tensor, "n p m"]:
+    """From every point to every lattice point, each by its difference: products would cancel where they are close."""
+    return torch.cdist(place, lattice, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _start_truncated(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=TRUNCATED_STD)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def _start_truncated_attention(module: nn.Module) -> None:
+    """State-space blocks keep their own start."""
+    if isinstance(module, AttentionMixing):
+        module.apply(_start_truncated)
