@@ -13,7 +13,7 @@ import torch
 
 from ssno.cli.main import main
 from ssno.runs.checkpoint import load_checkpoint
-from ssno.runs.log import read_record
+from ssno.runs.log import read_log
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
@@ -261,8 +261,7 @@ def test_two_processes_follow_one_and_resume(here) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     ssno("--name", "one", *words)
     one, both = (
-        [line["loss"] for line in read_record(here / "runs" / name / "metrics.jsonl") if line["kind"] == "step"]
-        for name in ("one", "two")
+        [line["loss"] for line in read_log(here / "runs" / name) if line["kind"] == "step"] for name in ("one", "two")
     )
     assert len(one) >= 20
     np.testing.assert_allclose(both, one, rtol=1e-5)

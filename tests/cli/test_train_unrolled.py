@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssno.cli.main import main
-from ssno.runs.log import read_record
+from ssno.runs.log import read_log
 
 WORDS = ["noise.npy", "--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "4"]
 
@@ -24,7 +24,7 @@ def here(tmp_path, monkeypatch):
 
 
 def losses(folder) -> list[float]:
-    return [line["loss"] for line in read_record(folder / "metrics.jsonl") if line["kind"] == "step"]
+    return [line["loss"] for line in read_log(folder) if line["kind"] == "step"]
 
 
 def test_a_schedule_is_written_to_the_run_and_trained(here) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ssno.models.config import description_from_json
+from ssno.base import description_from_json
 from ssno.models.registry import MODELS, model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 

@@ -1,11 +1,13 @@
 """Checkpoints: exact, verified, and never half there."""
 
+import hashlib
 import json
+import os
 
 import pytest
 import torch
 
-from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
+from ssno.runs.checkpoint import Progress, load_checkpoint, read_progress, save_checkpoint
 
 TENSORS = {"model/weight": torch.arange(6.0).reshape(2, 3), "optimiser/weight/step": torch.tensor(3.0)}
 
@@ -26,23 +28,22 @@ def test_a_best_of_infinity_survives_json(tmp_path) -> None:
 def test_a_new_checkpoint_replaces_the_old_one(tmp_path) -> None:
     save_checkpoint(tmp_path, TENSORS, Progress(step=1))
     save_checkpoint(tmp_path, TENSORS, Progress(step=2))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.json", "tensors-00000002.safetensors"]
+    index, tensors = sorted(path.name for path in tmp_path.iterdir())
+    assert index == "checkpoint.json"
+    assert tensors.startswith("tensors-00000002-")
+    assert read_progress(tmp_path) == Progress(step=2)
 
 
-def test_a_kill_before_the_index_leaves_the_old_checkpoint(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("step", [1, 2])  # an epoch's end saves the step again that was saved a moment ago
+def test_a_kill_before_the_index_leaves_the_old_checkpoint(tmp_path, monkeypatch, step) -> None:
     save_checkpoint(tmp_path, TENSORS, Progress(step=1))
-    import ssno.runs.checkpoint as module
 
-    write = module.write_whole
+    def killed_before_the_index(path, data, **format):
+        raise KeyboardInterrupt
 
-    def killed_before_the_index(path, data):
-        if path.name == "checkpoint.json":
-            raise KeyboardInterrupt
-        write(path, data)
-
-    monkeypatch.setattr(module, "write_whole", killed_before_the_index)
+    monkeypatch.setattr("ssno.runs.checkpoint.write_document", killed_before_the_index)
     with pytest.raises(KeyboardInterrupt):
-        save_checkpoint(tmp_path, {"model/weight": torch.zeros(1)}, Progress(step=2))
+        save_checkpoint(tmp_path, {"model/weight": torch.zeros(1)}, Progress(step=step))
     tensors, progress = load_checkpoint(tmp_path)
     assert progress.step == 1
     assert torch.equal(tensors["model/weight"], TENSORS["model/weight"])
@@ -58,22 +59,39 @@ def test_a_flipped_bit_is_noticed(tmp_path) -> None:
         load_checkpoint(tmp_path)
 
 
+def test_tensors_that_are_none_and_pipes_are_refused(tmp_path) -> None:
+    save_checkpoint(tmp_path, TENSORS, Progress())
+    path = next(tmp_path.glob("*.safetensors"))
+    path.write_bytes(b"no tensors")
+    index = tmp_path / "checkpoint.json"
+    content = json.loads(index.read_text())
+    content["tensors"]["sha256"] = hashlib.sha256(b"no tensors").hexdigest()
+    index.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="is not a readable safetensors file"):
+        load_checkpoint(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="is not a regular file"):
+        load_checkpoint(tmp_path)
+
+
 def test_missing_checkpoints_are_named(tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no checkpoint in"):
         load_checkpoint(tmp_path)
     save_checkpoint(tmp_path, TENSORS, Progress())
     next(tmp_path.glob("*.safetensors")).unlink()
-    with pytest.raises(FileNotFoundError, match=r"lacks tensors-00000000\.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"lacks tensors-00000000-.*\.safetensors"):
         load_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "other"}, "is not a checkpoint of ssno"),
+        ({"format": "other"}, "does not have the format 'ssno-checkpoint'"),
         ({"version": 7}, "has format version 7; this ssno reads version 1"),
         ({"tensors": {}}, "is not complete"),
-        ({"progress": {"epoch": 1, "surprise": 2}}, "is not readable .*surprise"),
+        ({"progress": {"epoch": "one"}}, "The progress .* is damaged: `progress.epoch` must be int, got 'one'"),
+        ({"progress": {"epoch": 1, "surprise": 2}}, "The progress .* is damaged: Unknown name `progress.surprise`"),
     ],
 )
 def test_foreign_indexes_are_refused(tmp_path, change, message) -> None:
@@ -95,8 +113,9 @@ def test_an_index_cannot_point_outside_its_folder(tmp_path) -> None:
     save_checkpoint(tmp_path / "last", TENSORS, Progress())
     index = tmp_path / "last" / "checkpoint.json"
     content = json.loads(index.read_text())
-    content["tensors"]["file"] = "../outside/tensors-00000000.safetensors"
-    (tmp_path / "last" / "tensors-00000000.safetensors").unlink()
+    file = content["tensors"]["file"]
+    content["tensors"]["file"] = f"../outside/{file}"
+    (tmp_path / "last" / file).unlink()
     index.write_text(json.dumps(content))
     with pytest.raises(FileNotFoundError, match="lacks tensors"):
         load_checkpoint(tmp_path / "last")

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import signal
 import sys
 
@@ -17,8 +18,8 @@ from ssno.data.windows import Window
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.checkpoint import load_checkpoint
-from ssno.runs.log import Record, read_record
+from ssno.runs.checkpoint import Progress, load_checkpoint
+from ssno.runs.log import Log, read_lines, read_log
 from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.saved import load_forecaster
 from ssno.runs.unrolling import Rollout
@@ -41,9 +42,7 @@ def assert_same_run(first, second) -> None:
     assert left.keys() == right.keys()
     assert all(torch.equal(left[name], right[name]) for name in left)
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
-    assert [{**line, "seconds": 0} for line in read_record(first / "metrics.jsonl")] == [
-        {**line, "seconds": 0} for line in read_record(second / "metrics.jsonl")
-    ]
+    assert [{**line, "seconds": 0} for line in read_log(first)] == [{**line, "seconds": 0} for line in read_log(second)]
 
 
 VARIANTS = {
@@ -54,7 +53,6 @@ VARIANTS = {
     "recomputed": {"rollout": Rollout(forcing=(0.5,), recompute=True)},
     "pushforward": {"rollout": Rollout(pushforward=(0, 1, 2), frames=(3,))},
     "average, cosine, no increment": {"ema": 0.9, "schedule": "cosine", "increment": False, "clip": 0.0},
-    "workers": {"workers": 2},
 }
 
 
@@ -117,7 +115,7 @@ def test_training_learns_and_the_saved_forecaster_is_the_returned_one(tmp_path, 
     frames = valid_waves.read(range(4)).state
     assert torch.equal(rollout(load_forecaster(tmp_path), frames[:, :4], 4), rollout(forecaster, frames[:, :4], 4))
     assert isinstance(SSNO.from_pretrained(tmp_path), SSNO)
-    lines = read_record(tmp_path / "metrics.jsonl")
+    lines = read_log(tmp_path)
     assert [line["epoch"] for line in lines if "rel_l2" in line] == [5, 11, 17, 23]
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["run"]["train"]["epochs"] == 24
@@ -183,7 +181,7 @@ def test_checkpoints_are_kept_every_so_often(tmp_path, waves, valid_waves) -> No
 def test_the_best_weights_win_over_the_last(tmp_path, waves, valid_waves) -> None:
     settings = {"epochs": 6, "learning_rate": 0.3, "schedule": "constant", "noise": 0.0, "reporter": Silent()}
     forecaster = train(tiny(), waves, valid=valid_waves, folder=tmp_path, **settings)
-    lines = [line for line in read_record(tmp_path / "metrics.jsonl") if line["kind"] == "epoch"]
+    lines = [line for line in read_log(tmp_path) if line["kind"] == "epoch"]
     assert score(forecaster, valid_waves).means["rel_l2"] == min(line["rel_l2"] for line in lines)
 
 
@@ -260,6 +258,45 @@ def test_resuming_needs_something_to_resume(tmp_path, waves) -> None:
         train(tiny(), waves, folder=tmp_path, resume=True, overwrite=True, reporter=Silent())
 
 
+def test_a_run_killed_before_its_first_step_starts_again(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "epochs": 1, "reporter": Silent()}
+    train(tiny(), waves, folder=tmp_path / "whole", **settings)
+    (tmp_path / "cut").mkdir()
+    shutil.copy(tmp_path / "whole" / "config.json", tmp_path / "cut")
+    train(tiny(), waves, folder=tmp_path / "cut", resume=True, **settings)
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    shutil.rmtree(tmp_path / "cut" / "last")
+    with pytest.raises(FileNotFoundError, match="it has no `last` checkpoint"):
+        train(tiny(), waves, folder=tmp_path / "cut", resume=True, **settings)
+
+
+def test_there_is_something_to_resume_before_the_first_step(tmp_path, waves) -> None:
+    class Killed(Silent):
+        def begin(self, *, step, total):
+            assert load_checkpoint(tmp_path / "last")[1].step == 0
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Killed())
+
+
+def test_two_trainings_never_share_a_folder(tmp_path, waves) -> None:
+    class Second(Silent):
+        def begin(self, *, step, total):
+            for more in ({}, {"overwrite": True}, {"resume": True}):
+                with pytest.raises(FileExistsError, match=rf"Another training \(process {os.getpid()}\) is writing to"):
+                    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent(), **more)
+
+    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Second())
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_the_lock_of_a_killed_training_is_taken_over(tmp_path, waves) -> None:
+    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent())
+    (tmp_path / ".lock").write_text("99999999")
+    train(tiny(), waves, folder=tmp_path, epochs=1, resume=True, reporter=Silent())
+
+
 def test_a_finished_run_resumes_to_itself(tmp_path, waves, valid_waves) -> None:
     settings = {"valid": valid_waves, "folder": tmp_path, "epochs": 1, "reporter": Silent()}
     first = train(tiny(), waves, **settings)
@@ -329,13 +366,24 @@ def test_unknown_recipes_are_refused() -> None:
 
 def test_a_log_cut_short_by_a_kill_is_read_up_to_there(tmp_path) -> None:
     path = tmp_path / "metrics.jsonl"
-    record = Record(tmp_path)
-    record.write("step", step=1, loss=0.5)
-    record.write("step", step=2, loss=0.4)
+    log = Log(tmp_path, progress=Progress())
+    log.write("step", step=1, epoch=0, loss=0.5)
+    log.write("step", step=2, epoch=0, loss=math.inf)
+    log.write("epoch", step=2, epoch=0, rel_l2=0.1)
     path.write_text(path.read_text() + '{"kind": "st')
-    assert [line["step"] for line in read_record(path)] == [1, 2]
-    Record(tmp_path, step=1)
-    assert [line["step"] for line in read_record(path)] == [1]
+    assert [line.get("loss") for line in read_lines(path)] == [0.5, math.inf, None]
+    Log(tmp_path, progress=Progress(step=2))  # saved after the last batch, before the end of the epoch
+    assert [line["step"] for line in read_log(tmp_path)] == [1, 2]
+    Log(tmp_path, progress=Progress(step=1))
+    assert [line["step"] for line in read_log(tmp_path)] == [1]
+
+
+def test_damage_inside_a_log_is_named(tmp_path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    good = '{"kind": "step", "step": 1, "epoch": 0}\n'
+    path.write_text(good + '{"kind": "step"}\n' + good)
+    with pytest.raises(ValueError, match=r"Line 2 of .*metrics.jsonl is damaged. Delete that line"):
+        read_log(tmp_path)
 
 
 def test_plain_and_live_reports_show_the_numbers(waves, capsys) -> None:
@@ -393,7 +441,7 @@ def test_tensorboard_gets_the_same_numbers(tmp_path, waves) -> None:
     train(tiny(), waves, epochs=2, folder=tmp_path, tensorboard=True, reporter=Silent())
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
-    logged = [line["rel_l2"] for line in read_record(tmp_path / "metrics.jsonl") if "rel_l2" in line]
+    logged = [line["rel_l2"] for line in read_log(tmp_path) if "rel_l2" in line]
     assert [event.value for event in events.Scalars("epoch/rel_l2")] == pytest.approx(logged, rel=1e-6)
 
 

@@ -1,5 +1,6 @@
 """What everything stands on: whole files, JSON documents, provenance, suggestions. Imports nothing of ours."""
 
+from ssno.base.descriptions import description_from_json
 from ssno.base.documents import (
     DocumentError,
     from_text,
@@ -19,6 +20,7 @@ __all__ = [
     "DISK_LIMITS",
     "DocumentError",
     "available_cores",
+    "description_from_json",
     "did_you_mean",
     "from_text",
     "nearest",

@@ -36,16 +36,13 @@ def read_regular(path: Path, *, limit: int = LARGEST) -> bytes:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise DocumentError(odd)
-            content = file.read(limit + 1) if status.st_size <= limit else b""
+            if status.st_size > limit:
+                raise DocumentError(f"{path} has more than the {limit} bytes that are read of such a file.")
+            return file.read(status.st_size)
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {path}.") from None
     except IsADirectoryError:
         raise DocumentError(odd) from None
-    if max(status.st_size, len(content)) > limit:
-        raise DocumentError(
-            f"{path} has more than the {limit} bytes that are read of such a file. Is it the right one?"
-        )
-    return content
 
 
 def from_text(text: str | bytes) -> Any:

@@ -15,7 +15,7 @@ from ssno.report.contents import RunReport, gather
 from ssno.report.page import build_page
 from ssno.report.together import EnsembleReport
 from ssno.runs.folder import RunFolder, open_run
-from ssno.runs.log import read_record
+from ssno.runs.log import read_log
 from ssno.runs.saved import run_folder_of
 
 
@@ -71,8 +71,7 @@ def one(folder: Path, options: DataOptions | None, *, split: str, points: int | 
     evaluation = stored(run) if usual else None
     if evaluation is None:
         evaluation = evaluate(folder, data=options, split=split, points=points)
-    log = run_folder_of(run.folder) / "metrics.jsonl"
-    return gather(run, chosen, evaluation, record=read_record(log) if log.is_file() else [])
+    return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)))
 
 
 def stored(run: RunFolder) -> Evaluation | None:

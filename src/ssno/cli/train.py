@@ -227,9 +227,9 @@ def report_check(run: Run[Any], *, as_json: bool) -> None:
 
 def report_run(folder: Path, *, as_json: bool) -> None:
     """Where the run is and how good its best weights are."""
-    from ssno.runs.log import read_record
+    from ssno.runs.log import read_log
 
-    lines = [line for line in read_record(folder / "metrics.jsonl") if line.get("best")]
+    lines = [line for line in read_log(folder) if line.get("best")]
     best = {key: value for key, value in lines[-1].items() if key.startswith("rel_l2")}
     if as_json:
         print(json_format.dumps({"folder": str(folder), "epoch": lines[-1]["epoch"] + 1, **best}, indent=2))

@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ssno.base import DocumentError, read_document, write_document
+from ssno.base import DocumentError, description_from_json, read_document, write_document
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration
 from ssno.forecasting.scores import Scores
-from ssno.models.config import description_from_json
 from ssno.runs.folder import RunFolder
 from ssno.runs.saved import run_folder_of
 

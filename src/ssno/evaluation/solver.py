@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base import description_from_json
 from ssno.costs.timing import quick_seconds
 from ssno.data.load import find
 from ssno.data.make.recipes import DATASETS
@@ -32,7 +33,6 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.resample import Interpolation, resample
 from ssno.forecasting.scores import Scores, score_forecasts
-from ssno.models.config import description_from_json
 from ssno.pde.problems.advection_diffusion import LinearProblem
 from ssno.pde.problems.problem import Parameters, Problem, SolverDiverged
 

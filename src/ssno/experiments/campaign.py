@@ -26,7 +26,7 @@ from ssno.experiments.results import FILE, Outcome, Results, curve_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
 from ssno.models.count import count_parameters
-from ssno.runs.log import read_record
+from ssno.runs.log import read_log
 from ssno.training.estimate import estimate
 from ssno.training.interruption import TrainingDiverged
 from ssno.training.reporter import Silent
@@ -133,8 +133,7 @@ def perform(trial: Trial, folder: Path) -> None:
         values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
     except TrainingDiverged:
         values = dict.fromkeys((*KEPT, "rel_l2_unit_interval"), float("inf"))
-    log = place / "metrics.jsonl"
-    lines = read_record(log) if log.is_file() else []  # a run may diverge before its first line
+    lines = read_log(place)  # a run may diverge before its first line
     curve = curve_of(lines)
     values["rel_l2_best_valid"] = min((error for _, error in curve), default=float("inf"))
     seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)
@@ -167,8 +166,7 @@ def steps_of(trial: Trial) -> int:
 
 def steps_done(place: Path) -> int:
     """Steps that a running trial has logged."""
-    log = place / "metrics.jsonl"
-    lines = read_record(log) if log.is_file() else []
+    lines = read_log(place)
     return int(lines[-1]["step"]) if lines else 0
 
 

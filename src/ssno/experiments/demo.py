@@ -31,7 +31,7 @@ from ssno.models.ssno import SSNOConfig
 from ssno.plots.curves import error_over_time, loss_curves
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
-from ssno.runs.log import read_record
+from ssno.runs.log import read_log
 from ssno.runs.options import recipe
 from ssno.training.reporter import Reporter
 from ssno.training.train import train
@@ -81,7 +81,7 @@ def run_demo(
         forecasters[name] = train(
             model, train_data, valid=valid, options=options, folder=run, overwrite=True, reporter=reporter()
         )
-        records[name] = read_record(run / "metrics.jsonl")
+        records[name] = read_log(run)
 
     say("4  compare on trajectories that no model has seen")
     everyone = {**forecasters, **trivial_forecasters(train_data, forecasters["SS-NO"].window)}

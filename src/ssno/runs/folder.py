@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ssno.base import description_from_json
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
-from ssno.models.config import description_from_json
 from ssno.models.pretrained import read_document
 from ssno.runs.saved import load_forecaster, run_folder_of
 

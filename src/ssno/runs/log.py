@@ -7,33 +7,44 @@ A resumed run first drops the lines that were written after its checkpoint, so t
 of an uninterrupted one, seconds apart.
 """
 
-import json
+import math
 from pathlib import Path
 from typing import Any
 
-from ssno.base.whole import write_whole
+from ssno.base import DocumentError, from_text, read_regular, to_text, write_whole
+from ssno.runs.checkpoint import Progress
+
+LOG = "metrics.jsonl"
+LARGEST = 2**30
+"""Bytes of a log that are read at most."""
 
 
-class Record:
+class Log:
     """Appends to metrics.jsonl, and to TensorBoard's files if asked; without a folder, does nothing."""
 
-    def __init__(self, folder: Path | None, *, step: int = 0, tensorboard: bool = False):
-        self.path = None if folder is None else folder / "metrics.jsonl"
+    def __init__(self, folder: Path | None, *, progress: Progress, tensorboard: bool = False):
+        self.path = None if folder is None else folder / LOG
+        step = progress.step
         self.board = None if folder is None or not tensorboard else open_board(folder / "tensorboard", step)
         if self.path is not None and self.path.exists():
-            kept = [line for line in read_record(self.path) if line["step"] <= step]
-            write_whole(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            kept = [line for line in read_lines(self.path) if known_at(progress, line)]
+            write_whole(self.path, "".join(to_text(line) + "\n" for line in kept).encode())
 
     def write(self, kind: str, *, step: int, **values: Any) -> None:
         """Log values of one step or epoch."""
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+                file.write(to_text({"kind": kind, "step": step, **values}) + "\n")
         if self.board is not None:
             for name, value in values.items():
                 if isinstance(value, float):
                     self.board.add_scalar(f"{kind}/{name}", value, step)
             self.board.flush()
+
+
+def known_at(progress: Progress, line: dict[str, Any]) -> bool:
+    """Whether a line was written before a checkpoint of this progress: its step was taken, its epoch ended."""
+    return bool(line["step"] <= progress.step and (line["kind"] == "step" or line["epoch"] < progress.epoch))
 
 
 def open_board(folder: Path, step: int) -> Any:
@@ -45,12 +56,24 @@ def open_board(folder: Path, step: int) -> Any:
     return SummaryWriter(folder, purge_step=step + 1 if step else None)
 
 
-def read_record(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log; a last line cut short by a kill is left out."""
-    lines = []
-    for text in path.read_text(encoding="utf-8").splitlines():
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """The log of a run folder; nothing if the run ended before its first line."""
+    return read_lines(folder / LOG) if (folder / LOG).exists() else []
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log; a last line cut short by a kill is left out, damage elsewhere is refused."""
+    lines: list[dict[str, Any]] = []
+    texts = read_regular(path, limit=LARGEST).splitlines()
+    for place, text in enumerate(texts, start=1):
         try:
-            lines.append(json.loads(text))
+            line = from_text(text)
+            whole = isinstance(line, dict) and isinstance(line.get("kind"), str)
+            whole = whole and all(isinstance(line.get(name), int) for name in ("step", "epoch"))
         except ValueError:
-            break
+            whole = False
+        if whole:
+            lines.append({name: math.inf if value is None else value for name, value in line.items()})
+        elif place < len(texts):
+            raise DocumentError(f"Line {place} of {path} is damaged. Delete that line; the rest of the log is kept.")
     return lines

@@ -16,11 +16,11 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from ssno.base import unknown_name
+from ssno.base import description_from_json, unknown_name
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
-from ssno.models.config import OperatorConfig, description_from_json
+from ssno.models.config import OperatorConfig
 from ssno.models.operator import NeuralOperator
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig

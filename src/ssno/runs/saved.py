@@ -14,15 +14,16 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor, nn
 
+from ssno.base import description_from_json
 from ssno.base.whole import write_whole
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
-from ssno.models.config import OperatorConfig, description_from_json
+from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import FORMAT, VERSION, load_weights, read_document
 from ssno.models.registry import model_config
-from ssno.runs.checkpoint_folder import INDEX, read_checkpoint
+from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
 
 
 def describe(forecaster: Forecaster) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 
 def run_folder_of(folder: Path) -> Path:
     """The folder with config.json: `folder` itself, or the run around a checkpoint folder such as `best` or `last`."""
-    return folder.parent if (folder / INDEX).is_file() and not (folder / "config.json").is_file() else folder
+    return folder.parent if has_checkpoint(folder) and not (folder / "config.json").is_file() else folder
 
 
 def load_forecaster(folder: str | Path) -> Forecaster:
@@ -99,7 +100,7 @@ def load_forecaster(folder: str | Path) -> Forecaster:
 
 def fill_from_checkpoint(model: nn.Module, folder: Path) -> None:
     """Put the weights of a checkpoint into `model`: the averaged ones if the run averages them, as in training."""
-    tensors, _ = read_checkpoint(folder)
+    tensors, _ = load_checkpoint(folder)
     averaged = {name.removeprefix("average/"): value for name, value in tensors.items() if name.startswith("average/")}
     own = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
     try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ssno.models.config import description_from_json
+from ssno.base import description_from_json
 
 
 @dataclass(frozen=True, kw_only=True)

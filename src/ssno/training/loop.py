@@ -18,8 +18,8 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.native.engine import use
-from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
-from ssno.runs.log import Record
+from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
+from ssno.runs.log import Log
 from ssno.runs.options import TrainOptions
 from ssno.runs.saved import save_description, save_weights
 from ssno.ssm.kernel import UndampedError
@@ -94,12 +94,12 @@ class Loop:
             self._resume()
         elif self.folder is not None and self.place.leads:
             save_description(self.folder, self.forecaster, **self.sections)
-        self.record = Record(
-            self.folder if self.place.leads else None, step=self.progress.step, tensorboard=self.tensorboard
-        )
+        self.log = Log(self.folder if self.place.leads else None, progress=self.progress, tensorboard=self.tensorboard)
         wrapped = self.place.wrap(self.objective)
         self.saved_at = time.monotonic()
         self.began_at = self.saved_at - self.progress.seconds
+        if self.progress.step == 0:
+            self._save("last")  # from the first step on there is something to resume
         with Interruption() as interruption, torch.random.fork_rng(), use(self.options.engine):
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
@@ -127,7 +127,7 @@ class Loop:
             step = self.progress.step
             self.reporter.step(step=step, epoch=epoch, loss=loss, rate=self.last_rate)
             if step % every == 0 and self.place.leads:
-                self.record.write("step", step=step, epoch=epoch, loss=loss, rate=self.last_rate)
+                self.log.write("step", step=step, epoch=epoch, loss=loss, rate=self.last_rate)
             if asked or step == self.stop_after:
                 self._save("last")
                 raise TrainingInterrupted(self._where_to_resume())
@@ -198,7 +198,7 @@ class Loop:
             self._keep_best()
         if self.place.leads:
             seconds = time.monotonic() - self.began_at
-            self.record.write("epoch", step=progress.step, epoch=epoch, **values, best=best, seconds=seconds)
+            self.log.write("epoch", step=progress.step, epoch=epoch, **values, best=best, seconds=seconds)
         if best:
             self._save("best")
         if options.keep_every and (epoch + 1) % options.keep_every == 0:
@@ -240,6 +240,8 @@ class Loop:
 
     def _resume(self) -> None:
         assert self.folder is not None
+        if not has_checkpoint(self.folder / "last"):  # killed before its first step
+            return
         tensors, self.progress = load_checkpoint(self.folder / "last")
         restore(tensors, self.model, self.optimiser, self.average)
         self.best_weights = {

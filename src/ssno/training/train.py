@@ -1,6 +1,6 @@
 """`train`: from a model and trajectories to a forecaster."""
 
-import shutil
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
+from ssno.runs.claim import claimed
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as named_recipe
 from ssno.runs.unrolling import check_frames
@@ -19,7 +20,7 @@ from ssno.training.loop import Loop
 from ssno.training.processes import place as join
 from ssno.training.reporter import Reporter, Silent, reporter_for
 
-HELD_OUT = 10  # without validation data, every tenth trajectory is held out
+HELD_OUT = 10  # without validation data, the last tenth of the trajectories is held out
 
 
 def train(
@@ -71,9 +72,7 @@ def train(
     window.plan(len(valid.times))
     check_frames(options.rollout.stages(options.epochs), window, len(data.times))
     path = Path(folder) if folder is not None else None
-    with join() as place:
-        if place.leads:
-            prepare_folder(path, resume=resume, overwrite=overwrite)
+    with join() as place, claimed(path, resume=resume, overwrite=overwrite) if place.leads else nullcontext():
         forecaster = forecaster_for(model, data, options, window=window, alignment=alignment)
         described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
         loop = Loop(
@@ -141,33 +140,6 @@ def check_fit(model: nn.Module, data: Trajectories) -> None:
     check_grid = getattr(model, "check_grid", None)
     if callable(check_grid):
         check_grid(tuple(axis.points for axis in data.axes))
-
-
-def prepare_folder(folder: Path | None, *, resume: bool, overwrite: bool) -> None:
-    """Make sure that a run may write to `folder`, and that nothing is lost by it."""
-    if resume and overwrite:
-        raise ValueError("`resume` and `overwrite` exclude each other: go on with the old run, or delete it.")
-    if folder is None:
-        if resume:
-            raise ValueError("`resume` needs the `folder` of the run to go on with.")
-        return
-    if resume:
-        if not (folder / "last").is_dir():
-            raise FileNotFoundError(f"There is nothing to resume in {folder}: it has no `last` checkpoint.")
-        return
-    if folder.exists() and any(folder.iterdir()):
-        if not overwrite:
-            raise FileExistsError(
-                f"{folder} is not empty. Go on with that run (--resume), delete it (--overwrite), or choose "
-                "another name."
-            )
-        if not (folder / "config.json").is_file():
-            raise FileExistsError(f"{folder} is not a run of ssno, so it is not overwritten. Choose another name.")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / ".writable"
-    probe.write_bytes(b"")  # a read-only folder should say so now, not after the first epoch
-    probe.unlink()
 
 
 def describe_data(data: Trajectories) -> dict[str, Any]:

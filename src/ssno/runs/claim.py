@@ -1,0 +1,76 @@
+"""Taking a run folder for oneself: nothing is lost by it, and no second training writes there meanwhile.
+
+The lock is the operating system's (flock on `.lock`): it ends with the process that holds it, however that ends, so the
+lock of a killed training never stands in the way of the next.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ssno.runs.checkpoint import has_checkpoint
+from ssno.runs.log import LOG
+
+LOCK, CONFIG = ".lock", "config.json"
+
+
+@contextmanager
+def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold `folder`, ready for a run: empty, or with a run to go on with. Without a folder there is nothing to hold."""
+    if resume and overwrite:
+        raise ValueError("`resume` and `overwrite` exclude each other: go on with the old run, or delete it.")
+    if folder is None:
+        if resume:
+            raise ValueError("`resume` needs the `folder` of the run to go on with.")
+        yield
+        return
+    if resume and not (folder / CONFIG).exists():
+        raise FileNotFoundError(f"There is nothing to resume in {folder}: it holds no run.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        if not resume:
+            _empty(folder, overwrite=overwrite)
+        elif not has_checkpoint(folder / "last") and any((folder / part).exists() for part in ("best", LOG)):
+            raise FileNotFoundError(f"There is nothing to resume in {folder}: it has no `last` checkpoint.")
+        yield
+
+
+def _empty(folder: Path, *, overwrite: bool) -> None:
+    """Delete an earlier run, if that is wanted and it is one."""
+    inside = [path for path in folder.iterdir() if path.name != LOCK]
+    if inside and not overwrite:
+        raise FileExistsError(
+            f"{folder} is not empty. Go on with that run (--resume), delete it (--overwrite), or choose another name."
+        )
+    if inside and not (folder / CONFIG).is_file():
+        raise FileExistsError(f"{folder} is not a run of ssno, so it is not overwritten. Choose another name.")
+    for path in sorted(inside, key=lambda path: path.name == CONFIG):  # the mark of a run goes last
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    path = folder / LOCK
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 20).decode(errors="replace") or "unknown"
+            os.close(handle)
+            raise FileExistsError(
+                f"Another training (process {holder}) is writing to {folder}. Wait for it, or choose another name."
+            ) from None
+        if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+            break
+        os.close(handle)  # whoever held it has just taken the file away
+    try:
+        os.truncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
