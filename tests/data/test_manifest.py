@@ -1,10 +1,12 @@
 """Manifests: sealed lists of shards, in which every changed bit shows."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ssno.base.documents import DocumentError
 from ssno.data.errors import DataError
 from ssno.data.make.plan import Shard
 from ssno.data.store.manifest import (
@@ -69,8 +71,20 @@ def test_what_is_no_sealed_file_is_refused(tmp_path: Path, content: bytes) -> No
 def test_a_huge_manifest_is_not_read(tmp_path: Path) -> None:
     with open(tmp_path / MANIFEST, "wb") as file:
         file.truncate(2**40)
-    with pytest.raises(DataError, match="larger than any manifest"):
+    with pytest.raises(DocumentError, match="has more than the 67108864 bytes that are read"):
         read_manifest(tmp_path)
+
+
+def test_a_note_that_is_a_pipe_or_malformed_is_refused(tmp_path: Path) -> None:
+    shard = Shard("train", 0, 0, 2)
+    note_path(tmp_path, shard).parent.mkdir()
+    os.mkfifo(note_path(tmp_path, shard))
+    with pytest.raises(DocumentError, match="is not a regular file"):
+        finished_shards(tmp_path, [shard])
+    note_path(tmp_path, shard).unlink()
+    note_path(tmp_path, shard).write_bytes(seal({"path": 3}))
+    with pytest.raises(DataError, match="list of shards is malformed"):
+        finished_shards(tmp_path, [shard])
 
 
 def test_other_formats_versions_and_folders_are_refused(tmp_path: Path) -> None:

@@ -163,8 +163,10 @@ def test_a_manifest_that_was_edited_and_sealed_again_contradicts_the_files(
         (lambda f: f.__delitem__("scalars"), "cannot be read as a shard"),
         (
             lambda f: f["scalars"].create_dataset("bomb", (3, 10**12), "f8", chunks=(1, 10**6)),
-            "declares 24.* bytes, more",
+            "`scalars/bomb` is incomplete: 0 of 3000000 chunks were written",
         ),
+        (lambda f: link_away(f), "`t0_fields/u` is a link to another file, 'elsewhere.h5'"),
+        (lambda f: read_elsewhere(f), "`t0_fields/u` takes its numbers from other files"),
         (lambda f: f["dimensions/x"].__setitem__(0, 0.5), "`dimensions/x` differs from the recipe"),
     ],
 )
@@ -175,6 +177,20 @@ def test_content_that_does_not_make_sense_is_found_even_if_every_checksum_fits(
     found = findings(folder)
     assert [file for file, _ in found] == ["train/shard-000.h5"]
     assert re.search(message, found[0][1]), found
+
+
+def link_away(file: h5py.File) -> None:
+    del file["t0_fields/u"]
+    file["t0_fields/u"] = h5py.ExternalLink("elsewhere.h5", "/u")
+
+
+def read_elsewhere(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout(file["t0_fields/u"].shape, "f4")
+    layout[:] = h5py.VirtualSource("elsewhere.h5", "u", layout.shape)
+    attributes = dict(file["t0_fields/u"].attrs)
+    del file["t0_fields/u"]
+    file.create_virtual_dataset("t0_fields/u", layout)
+    file["t0_fields/u"].attrs.update(attributes)
 
 
 def replace(file: h5py.File, path: str, values: np.ndarray) -> None:

@@ -164,7 +164,7 @@ def _open_sealed(folder: Path, options: ReadOptions, *, split: str) -> Mapping[s
         # Sealed files were written whole and checksummed by us, so reading them through first is left out.
         (data,) = open_contents(examine(path, budget=0), options).values()
         found.setdefault(entry.split, []).append(data)
-    if split != WHOLE and not found:
+    if not found:
         counts = ", ".join(sorted({entry.split for entry in entries_of(manifest)}))
         raise DataError(f"{folder} has no split {split!r}, only {counts}.")
     joined = {name: concatenate(sets) for name, sets in found.items()}

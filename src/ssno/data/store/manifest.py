@@ -15,11 +15,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ssno.base.documents import from_text, read_regular
 from ssno.base.whole import write_whole
 from ssno.data.errors import DataError
 from ssno.data.make.plan import Shard
@@ -30,7 +31,6 @@ PROGRESS = ".progress"
 FORMAT = "ssno-dataset"
 FORMAT_VERSION = 1
 SEAL = "manifest_sha256"
-LARGEST_MANIFEST = 64 * 2**20
 SHARD_PATH = re.compile(r"(train|valid|test)/shard-[0-9]{3}\.h5")
 
 
@@ -65,21 +65,18 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 def unseal(path: Path) -> dict[str, Any]:
     """Read a sealed file. Any difference from what `seal` wrote raises `DataError`."""
-    if path.stat().st_size > LARGEST_MANIFEST:
-        raise DataError(f"{path} is larger than any manifest ({path.stat().st_size} bytes).")
-    data = path.read_bytes()
+    data = read_regular(path)
     try:
-        content = json.loads(data)
-        found = content.pop(SEAL)
+        content = from_text(data)
+        content.pop(SEAL)
         intact = isinstance(content, dict) and seal(content) == data
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         intact = False
     if not intact:
         raise DataError(
             f"{path} was changed or damaged: it is not what ssno wrote (its checksum does not fit). Restore it from "
             "a copy, or move the folder away and generate it again."
         )
-    assert isinstance(found, str)
     return content
 
 
@@ -126,27 +123,35 @@ def entries_of(manifest: Mapping[str, Any]) -> list[Entry]:
     """The shards a manifest lists. A list that no generation could have written raises `DataError`."""
     try:
         entries = [
-            Entry(**{**shard, "provenance": manifest["provenance"][shard["provenance"]]})
-            for shard in manifest["shards"]
+            _entry({**shard, "provenance": manifest["provenance"][shard["provenance"]]}) for shard in manifest["shards"]
         ]
-        sound = all(_is_sound(entry) for entry in entries) and len({entry.path for entry in entries}) == len(entries)
+        sound = len({entry.path for entry in entries}) == len(entries)
     except (KeyError, TypeError, IndexError):
         sound = False
     if not sound:
-        raise DataError("The manifest's list of shards is malformed: it was edited by hand or by another program.")
+        raise DataError(_MALFORMED)
     return entries
 
 
-def _is_sound(entry: Entry) -> bool:
+_MALFORMED = "The list of shards is malformed: it was edited by hand or by another program."
+
+
+def _entry(content: Mapping[str, Any]) -> Entry:
+    """The entry that a note or a manifest describes; anything that no generation could have written is refused."""
+    if set(content) != {field.name for field in fields(Entry)}:
+        raise DataError(_MALFORMED)
+    entry = Entry(**content)
     numbers = (entry.first, entry.count, entry.size)
-    return (
+    if not (
         isinstance(entry.path, str)
         and SHARD_PATH.fullmatch(entry.path) is not None
         and entry.path.split("/")[0] == entry.split
         and all(type(number) is int and number >= 0 for number in numbers)
         and isinstance(entry.sha256, str)
         and isinstance(entry.provenance, dict)
-    )
+    ):
+        raise DataError(_MALFORMED)
+    return entry
 
 
 def note_path(folder: Path, shard: Shard) -> Path:
@@ -167,7 +172,7 @@ def finished_shards(folder: Path, shards: Sequence[Shard]) -> dict[str, Entry]:
     notes: dict[str, Entry] = {}
     for shard in shards:
         with suppress(FileNotFoundError, NotADirectoryError):
-            notes[shard.path] = Entry(**unseal(note_path(folder, shard)))
+            notes[shard.path] = _entry(unseal(note_path(folder, shard)))
     manifest = (folder / MANIFEST).is_file()
     known = {entry.path: entry for entry in entries_of(read_manifest(folder))} if manifest else {}
     return {path: entry for path, entry in {**known, **notes}.items() if _has_size(folder / path, entry.size)}
