@@ -35,7 +35,7 @@ def compare(name: str) -> dict[str, object]:
         states[preset] = problem.solve(parameters).state
         processor, clock = time.process_time() - processor, time.perf_counter() - clock
         size = DATASETS[name].sizes[preset]
-        trajectories = size.train + size.test + (0 if size.same_as else size.valid)
+        trajectories = size.train + size.valid + size.test
         costs[preset] = {
             "problem": repr(problem),
             "solver": problem.solver_options,

@@ -13,7 +13,7 @@ from ssno.data.errors import DataError
 from ssno.data.load import load_dataset, parse_index
 from ssno.data.make.generate import generate
 from ssno.data.make.recipes import build_plan
-from ssno.data.store.manifest import MANIFEST, PROGRESS
+from ssno.data.store.manifest import MANIFEST, PROGRESS, read_manifest, seal
 from ssno.data.trajectories import Trajectories
 
 
@@ -41,20 +41,29 @@ def test_a_generated_dataset_is_found_by_name_and_equals_its_solution(generated)
     assert len(load_dataset(root / "heat-tiny", "all")) == 12
 
 
-def test_a_split_may_be_served_by_another(tmp_path) -> None:
-    plan = build_plan("heat", "tiny")
-    plan = type(plan)(plan.problem, {"train": 2, "test": 2}, same_as={"valid": "test"})
+@pytest.mark.parametrize("older", [False, True])
+def test_without_a_validation_split_the_last_training_trajectories_are_held_out(tmp_path, older) -> None:
+    plan = build_plan("heat", "tiny", counts={"train": 12, "valid": 0})
     generate(plan, tmp_path / "heat-tiny", workers=1)
-    valid, test = (load_dataset("heat", split, root=tmp_path) for split in ("valid", "test"))
-    np.testing.assert_array_equal(valid.read(slice(None)).state, test.read(slice(None)).state)
-    assert len(load_dataset("heat", "all", root=tmp_path)) == 4
+    if older:  # manifests used to say that valid was test
+        manifest = read_manifest(tmp_path / "heat-tiny")
+        manifest["recipe"]["same_as"] = {"valid": "test"}
+        (tmp_path / "heat-tiny" / MANIFEST).write_bytes(seal(manifest))
+        assert generate(plan, tmp_path / "heat-tiny", workers=1).made == 0
+    train, valid, test, everything = (
+        load_dataset("heat", split, root=tmp_path).read(slice(None)).state
+        for split in ("train", "valid", "test", "all")
+    )
+    assert (len(train), len(valid), len(test), len(everything)) == (11, 1, 2, 14)
+    np.testing.assert_array_equal(everything, np.concatenate([train, valid, test]))
 
 
 def test_a_split_that_was_not_generated_is_missed(tmp_path) -> None:
-    plan = build_plan("heat", "tiny", counts={"valid": 0})
+    plan = build_plan("heat", "tiny", counts={"train": 1, "valid": 0, "test": 0})
     generate(plan, tmp_path / "heat-tiny", workers=1)
-    with pytest.raises(DataError, match="has no split 'valid', only test, train"):
-        load_dataset("heat", "valid", root=tmp_path)
+    for split in ("valid", "test"):
+        with pytest.raises(DataError, match=f"has no split '{split}', only train"):
+            load_dataset("heat", split, root=tmp_path)
 
 
 def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated, monkeypatch) -> None:
@@ -125,19 +134,21 @@ def test_files_named_after_their_split_make_a_folder_a_dataset(tmp_path, public_
     public_files.lpsda_ks(tmp_path / "KS_test.h5", "train")
     with pytest.raises(DataError, match=r"KS_test.h5 has no split 'test', only train"):
         load_dataset(tmp_path, "test")
-    with pytest.raises(DataError, match=r"KS_test.h5 has no split 'valid', only train"):
-        load_dataset(tmp_path / "KS_test.h5", "valid")
+    with pytest.raises(DataError, match=r"KS_test.h5 has no split 'test', only train"):
+        load_dataset(tmp_path / "KS_test.h5", "test")
+    assert [len(load_dataset(tmp_path / "KS_test.h5", split)) for split in ("train", "valid")] == [3, 1]
 
 
 def test_public_burgers_uses_the_published_split_and_frames(tmp_path, public_files) -> None:
     path = tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5"
     values = public_files.pdebench_burgers(path, samples=3048, frames=141, points=4)
     train, test = load_dataset(path), load_dataset(path, "test")
-    assert (train.shape, test.shape) == ((2048, 20, 1, 4), (1000, 20, 1, 4))
+    assert (train.shape, test.shape) == ((1844, 20, 1, 4), (1000, 20, 1, 4))
     np.testing.assert_allclose(train.times, 0.07 * np.arange(20), rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(test.read([0]).state[0, :, 0], values[2048, 0:140:7])
     every = load_dataset(path, "valid", time_index=slice(0, 141, 7))
-    assert every.shape == (1000, 21, 1, 4)
+    assert every.shape == (204, 21, 1, 4)
+    np.testing.assert_array_equal(every.read([-1]).state[0, :, 0], values[2047, 0:141:7])
 
 
 def test_a_small_extract_of_the_public_file_must_be_divided_by_the_user(tmp_path, public_files) -> None:

@@ -26,7 +26,6 @@ def test_the_paper_sizes_are_the_published_ones() -> None:
     burgers = build_plan("burgers")
     assert (burgers.problem.axes[0].points, len(burgers.problem.times)) == (1024, 141)
     assert dict(burgers.counts) == {"train": 2048, "valid": 0, "test": 1000}
-    assert burgers.same_as == {"valid": "test"}
 
 
 def test_counts_and_options_override_the_preset() -> None:
@@ -34,11 +33,6 @@ def test_counts_and_options_override_the_preset() -> None:
     assert dict(plan.counts) == {"train": 3, "valid": 1, "test": 2}
     assert isinstance(plan.problem, Burgers)
     assert (plan.problem.frames, plan.problem.cells, plan.seed, plan.per_shard) == (11, 256, 5, 2)
-
-
-def test_a_split_of_its_own_replaces_the_shared_one() -> None:
-    assert build_plan("burgers", counts={"valid": 10}).same_as == {}
-    assert build_plan("burgers", counts={"test": 0}).same_as == {}
 
 
 def test_folders_tell_viscosities_and_presets_apart() -> None:
@@ -72,7 +66,6 @@ def test_fluids_of_the_paper_are_solved_finer_than_stored_and_small_ones_are_not
         assert [axis.points for axis in paper.problem.axes] == [axis.points for axis in small.problem.axes] == [64, 64]
         assert (paper.problem.solver_options["points"], small.problem.solver_options["points"]) == (256, 64)
         assert dict(small.counts) == {"train": 128, "valid": 0, "test": 32}
-        assert small.same_as == {"valid": "test"}
         assert len(paper.problem.times) == 20
     assert dict(build_plan("torus-li").counts) == {"train": 1000, "valid": 0, "test": 200}
     assert dict(build_plan("torus-vis").counts) == {"train": 1000, "valid": 200, "test": 200}

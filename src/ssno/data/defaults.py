@@ -1,16 +1,17 @@
 """What the literature does with each dataset unless told otherwise: frames, points, splits, noise, context.
 
     dataset           stored -> used frames    points    noise   context at    split of the public file
-    burgers           201 -> 20 (0:140:7)      as stored 5e-3    -             first 2048 / last 1000 (valid = test)
+    burgers           201 -> 20 (0:140:7)      as stored 5e-3    -             first 2048 / last 1000
     ks                26                       as stored 1e-3    -             one file per split
-    torus-li          20                       64        1e-3    -             first 1000 / last 200 (valid = test)
+    torus-li          20                       64        1e-3    -             first 1000 / last 200
     torus-vis         200 -> 20 (0::10)        64        1e-3    target        groups in the file
     torus-vis-force   200 -> 20 (0::10)        64        1e-3    target        groups in the file
-    ce-rm             21 -> 11 (0::2)          64        1e-3    same          first 1000 / last 200 (valid = test)
-    gce-rt            11                       64        1e-3    same          first 1000 / last 200 (valid = test)
+    ce-rm             21 -> 11 (0::2)          64        1e-3    same          first 1000 / last 200
+    gce-rt            11                       64        1e-3    same          first 1000 / last 200
 
 Every entry can be overridden where it is used. Datasets that are not listed use everything as it is stored. Our own
-torus and Euler data hold only the frames that are used (20, 20 and 11), so nothing is left out of those.
+torus and Euler data hold only the frames that are used (20, 20 and 11), so nothing is left out of those. Where there is
+no validation split, the last tenth of the training trajectories is it (`ssno.data.division.hold_out`).
 """
 
 from collections.abc import Mapping
@@ -39,13 +40,13 @@ class Defaults:
 
     @property
     def published(self) -> int:
-        """Trajectories that the published splits take together, valid being test."""
+        """Trajectories that the published splits take together."""
         return self.splits["train"].stop - self.splits["test"].start if self.splits else 0
 
 
 def _first_and_last(train: int, test: int) -> dict[str, slice]:
-    """First trajectories to train on; the last both to select and to report on, as the literature does."""
-    return {"train": slice(0, train), "valid": slice(-test, None), "test": slice(-test, None)}
+    """First trajectories to train on, the last to report on."""
+    return {"train": slice(0, train), "test": slice(-test, None)}
 
 
 EVERY_TENTH = slice(0, None, 10)

@@ -2,6 +2,8 @@
 
 Sizes are three fractions, or three counts, in that order. Trajectories are taken in the order in which they are
 stored: the first to train on, the last to test on, so a long run that was cut into pieces is tested on its future.
+A dataset that has training trajectories but none for validation gives up the last tenth of them: test trajectories
+choose nothing.
 """
 
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ from ssno.data.errors import DataError
 from ssno.data.seeds import SPLITS
 
 FRACTIONS = (0.8, 0.1, 0.1)
+TENTH = 10
 
 
 def divide(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, range]:
@@ -42,6 +45,12 @@ def divide(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, ra
         "valid": range(train, train + valid),
         "test": range(total - test, total),
     }
+
+
+def hold_out(total: int) -> dict[str, range]:
+    """Train and valid out of `total` training trajectories."""
+    held = max(total // TENTH, 1) if total > 1 else 0
+    return {"train": range(total - held), "valid": range(total - held, total)}
 
 
 _WHOLE = {(1, 0, 0), (0, 1, 0), (0, 0, 1)}  # everything in one split, as fractions

@@ -14,7 +14,7 @@ from typing import Any
 
 from ssno.data.concatenate import concatenate
 from ssno.data.defaults import defaults_of
-from ssno.data.division import FRACTIONS, divide
+from ssno.data.division import FRACTIONS, divide, hold_out
 from ssno.data.errors import DataError
 from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
@@ -54,8 +54,9 @@ def load_dataset(
 
     A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `points` default to
     what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. A file
-    that is not divided is divided by `splits` (fractions or counts, in stored order); `cut` first turns long runs
-    into pieces of that many frames. The rest says what the file does not: see `ssno.data.files.readers.protocol`.
+    that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
+    validation, the last tenth of those for training is held out. `cut` first turns long runs into pieces of that many
+    frames. The rest says what the file does not: see `ssno.data.files.readers.protocol`.
     """
     if split not in (*SPLITS, WHOLE):
         raise ValueError(f"`split` must be one of {', '.join((*SPLITS, WHOLE))}, got {split!r}.")
@@ -72,7 +73,9 @@ def load_dataset(
         viscosity=None if generated else viscosity,
         limit=limit,
     )
-    found = open_folder(path, options, split=split) if path.is_dir() and not is_zarr(path) else open_any(path, options)
+    wanted = {"test": ("test",), WHOLE: SPLITS}.get(split, ("train", "valid"))
+    is_folder = path.is_dir() and not is_zarr(path)
+    found = open_folder(path, options, wanted=wanted) if is_folder else open_any(path, options)
 
     def view(data: Trajectories) -> Trajectories:
         usual = defaults_of(data.name)
@@ -85,19 +88,24 @@ def load_dataset(
 
     if split == WHOLE:
         return view(concatenate(list(found.values())))
-    if split in found:
-        return view(found[split])
-    if WHOLE not in found:
-        raise DataError(f"{path} has no split {split!r}, only {', '.join(found)}.")
-    whole = found[WHOLE]
-    usual = defaults_of(whole.name)
-    if usual.splits and splits is None:
+    if WHOLE in found and splits is None and (usual := defaults_of(found[WHOLE].name)).splits:
+        whole = found[WHOLE]
         if len(whole) < usual.published:
             raise DataError(
                 f"The published split of {whole.name!r} takes {usual.published} trajectories, {path} has {len(whole)}. "
                 "Divide it yourself with `splits`."
             )
-        return view(whole.select(indices=usual.splits[split]))
+        found = {name: whole.select(indices=rows) for name, rows in usual.splits.items()}
+    if split in ("train", "valid") and "train" in found and "valid" not in found:
+        training = view(found["train"])
+        rows = hold_out(len(training))[split]
+        if len(rows):
+            return training.select(indices=rows)
+    elif split in found:
+        return view(found[split])
+    if WHOLE not in found:
+        raise DataError(f"{path} has no split {split!r}, only {', '.join(found)}.")
+    whole = found[WHOLE]
     pieces = view(whole)
     return pieces.select(indices=divide(len(pieces), FRACTIONS if splits is None else splits)[split])
 
@@ -125,10 +133,10 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
     raise FileNotFoundError(f"There is no {folders[0]}.{others} Make it with: {command}")
 
 
-def open_folder(folder: Path, options: ReadOptions, *, split: str) -> Mapping[str, Trajectories]:
-    """Splits of a folder: ours with its manifest, The Well's `train/*.hdf5`, or files named after splits."""
+def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = SPLITS) -> Mapping[str, Trajectories]:
+    """Those `wanted` splits that a folder has: ours with its manifest, The Well's `train/*.hdf5`, or files named so."""
     if (folder / MANIFEST).is_file():
-        return _open_sealed(folder, options, split=split)
+        return _open_sealed(folder, options, wanted=wanted)
     if (folder / PROGRESS).exists():
         raise DataError(f"{folder} is not finished: run its `ssno data generate` command again, it continues.")
     if chunks := chunks_of(folder):
@@ -136,25 +144,24 @@ def open_folder(folder: Path, options: ReadOptions, *, split: str) -> Mapping[st
     inner = folder / "data"
     folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
     found = {}
-    for name in SPLITS if split == WHOLE else (split,):
+    for name in wanted:
         files = _data_files(folder / name) if (folder / name).is_dir() else []
         files = files or [file for file in _data_files(folder) if name in _words(file)]
         if files:
             found[name] = concatenate([_take(file, name, options) for file in files])
     if not found:
         raise DataError(
-            f"{folder} has no data of split {split!r}: expected {split}/*.h5, or files with {split!r} in their names."
+            f"{folder} has no data of split {wanted[0]!r}: expected {wanted[0]}/*.h5, or files with {wanted[0]!r} in "
+            "their names."
         )
     return found
 
 
-def _open_sealed(folder: Path, options: ReadOptions, *, split: str) -> Mapping[str, Trajectories]:
+def _open_sealed(folder: Path, options: ReadOptions, *, wanted: Sequence[str]) -> Mapping[str, Trajectories]:
     """A dataset of ours. Its manifest lists the files with their sizes; `ssno data verify` checks their bytes."""
-    manifest = read_manifest(folder)
-    same_as = manifest["recipe"].get("same_as", {})
+    entries = entries_of(read_manifest(folder))
     found: dict[str, list[Trajectories]] = {}
-    wanted = set(SPLITS) if split == WHOLE else {same_as.get(split, split)}
-    for entry in entries_of(manifest):
+    for entry in entries:
         if entry.split not in wanted:
             continue
         path = folder / entry.path
@@ -165,10 +172,9 @@ def _open_sealed(folder: Path, options: ReadOptions, *, split: str) -> Mapping[s
         (data,) = open_contents(examine(path, budget=0), options).values()
         found.setdefault(entry.split, []).append(data)
     if not found:
-        counts = ", ".join(sorted({entry.split for entry in entries_of(manifest)}))
-        raise DataError(f"{folder} has no split {split!r}, only {counts}.")
-    joined = {name: concatenate(sets) for name, sets in found.items()}
-    return joined if split == WHOLE else {split: joined[same_as.get(split, split)]}
+        there = ", ".join(sorted({entry.split for entry in entries})) or "none"
+        raise DataError(f"{folder} has no split {wanted[0]!r}, only {there}.")
+    return {name: concatenate(sets) for name, sets in found.items()}
 
 
 def _take(file: Path, split: str, options: ReadOptions) -> Trajectories:

@@ -93,7 +93,7 @@ def public_options(options: DataOptions) -> tuple[DataOptions, str]:
         for preset in PRESETS:
             plan = build_plan(dataset, preset, **named)
             usual = plan.recipe()
-            if all(recipe.get(part) == usual[part] for part in ("options", "counts", "same_as", "seed")):
+            if all(recipe.get(part) == usual[part] for part in ("options", "counts", "seed")):
                 found = replace(options, name=dataset, path=None, preset=preset, **named)
                 return found, folder_name(plan.problem, preset)
     raise ValueError(

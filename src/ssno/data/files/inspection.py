@@ -14,7 +14,7 @@ import numpy as np
 
 from ssno.data.errors import DataError
 from ssno.data.files.probe import Contents
-from ssno.data.files.readers.protocol import WHOLE, ReadOptions
+from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
 from ssno.data.files.readers.zarr import is_zarr
 from ssno.data.files.suggest import suggest_axes, train_command
@@ -80,7 +80,7 @@ class Inspection:
 def open_sets(path: Path, options: ReadOptions = DEFAULTS) -> tuple[dict[str, Trajectories], Contents | None]:
     """The splits of a file or folder as stored; for a file also its contents."""
     if path.is_dir() and not is_zarr(path):
-        return dict(open_folder(path, options, split=WHOLE)), None
+        return dict(open_folder(path, options)), None
     contents = examine(path)
     return dict(open_contents(contents, options)), contents
 

@@ -7,7 +7,7 @@ remembers and refuses to mix with another. How the work is shared out (workers, 
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ssno.data.seeds import SPLITS, Split
@@ -42,28 +42,21 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """A dataset to generate. `same_as` names splits served by another one, as `{"valid": "test"}`."""
+    """A dataset to generate."""
 
     problem: Problem
     counts: Mapping[Split, int]
     seed: int = 0
     per_shard: int | None = None
-    same_as: Mapping[Split, Split] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if unknown := sorted({*self.counts, *self.same_as, *self.same_as.values()} - set(SPLITS)):
+        if unknown := sorted(set(self.counts) - set(SPLITS)):
             raise ValueError(f"Splits are {', '.join(SPLITS)}; got {', '.join(unknown)}.")
         for split, count in self.counts.items():
             if count < 0:
                 raise ValueError(f"The number of `{split}` trajectories must be 0 or more, got {count}.")
         if not any(self.counts.values()):
             raise ValueError("There is nothing to generate: `train`, `valid` and `test` are all 0.")
-        for split, other in self.same_as.items():
-            if self.counts.get(split, 0) or not self.counts.get(other, 0):
-                raise ValueError(
-                    f"`{split}` is to be the same as `{other}`, so it must have no trajectories of its own, and "
-                    f"`{other}` some; got {self.counts.get(split, 0)} and {self.counts.get(other, 0)}."
-                )
         if self.seed < 0:
             raise ValueError(f"`seed` must be 0 or more, got {self.seed}.")
         if self.per_shard is None:
@@ -103,7 +96,6 @@ class Plan:
             "solver_options": problem.solver_options,
             "seed": self.seed,
             "counts": {split: self.counts.get(split, 0) for split in SPLITS},
-            "same_as": dict(self.same_as),
             "per_shard": self.per_shard,
             "fields": problem.fields,
             "context_fields": problem.context_fields,
