@@ -14,6 +14,7 @@ import torch
 from ssno.layers.gated import ScanWeights, mixing_weights, with_skip
 from ssno.layers.modes import kernels_of
 from ssno.layers.s4d import S4DBlock
+from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import CHUNKED_FROM, Kernels
 
 
@@ -40,18 +41,17 @@ def sample(requests: Sequence[Request]) -> list[ScanWeights]:
 def sample_kernels(requests: Sequence[Request]) -> list[Kernels | None]:
     """Kernels for every request, in order."""
     found: list[Kernels | None] = [None] * len(requests)
-    groups: dict[tuple[int, float], list[int]] = {}
+    groups: dict[tuple[int, float, Boundary], list[int]] = {}
     for index, request in enumerate(requests):
         if request.length < CHUNKED_FROM:
-            groups.setdefault((request.length, request.spacing), []).append(index)
-    for (length, spacing), members in groups.items():
+            kind = (request.length, request.spacing, request.systems[0].boundary)
+            groups.setdefault(kind, []).append(index)
+    for (length, spacing, boundary), members in groups.items():
         systems = [system for index in members for system in requests[index].systems]
-        kernels = kernels_of(
-            [system.modes for system in systems], length, spacing=spacing, boundary=systems[0].boundary
-        )
+        kernels = kernels_of([system.modes for system in systems], length, spacing=spacing, boundary=boundary)
         taps = with_skip(kernels, torch.stack([system.skip for system in systems]))
         counts = [len(requests[index].systems) for index in members]
         for index, part in zip(members, taps.split(counts), strict=True):
             directions = tuple(system.direction for system in requests[index].systems)
-            found[index] = Kernels(part, directions, systems[0].boundary)
+            found[index] = Kernels(part, directions, boundary)
     return found

@@ -17,6 +17,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.models.ssno_ff import SSNOFFConfig
 from ssno.models.ssno_slices import SSNOSlicesConfig
+from ssno.models.ssno_sphere import SphereSSNOConfig
 from ssno.models.ssno_uni import SSNOUniConfig
 from ssno.models.ssno_vm import SSNOVMConfig
 
@@ -38,7 +39,7 @@ MODELS: dict[str, type[OperatorConfig]] = {
     )
 }
 
-SPHERE_MODELS: dict[str, type[OperatorConfig]] = {SFNOConfig.name: SFNOConfig}
+SPHERE_MODELS: dict[str, type[OperatorConfig]] = {config.name: config for config in (SphereSSNOConfig, SFNOConfig)}
 CLOUD_MODELS: dict[str, type[OperatorConfig]] = {config.name: config for config in (SSNOSlicesConfig, TransolverConfig)}
 ALL_MODELS = {**MODELS, **SPHERE_MODELS, **CLOUD_MODELS}
 

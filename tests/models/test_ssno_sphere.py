@@ -1,0 +1,137 @@
+"""SS-NO on the sphere: counts, scans over the poles, the learned map, what the model commutes with."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from ssno.layers.scan import TwoWayScan
+from ssno.layers.sphere_map import SphereMap
+from ssno.layers.sphere_sweep import SphereSweep, great_circles
+from ssno.models.count import count_parameters
+from ssno.models.registry import model_config
+from ssno.models.ssno import SSNO
+from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig, low_passed, transform_of
+
+FIELDS = {"in_channels": 3, "out_channels": 3, "n_dims": 2}
+
+
+def smooth(nlat: int, *batch: int, degrees: int = 4, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Random fields of a few degrees: the same at every resolution."""
+    torch.manual_seed(1)
+    modes = torch.complex(torch.randn(*batch, degrees, degrees), torch.randn(*batch, degrees, degrees)).tril()
+    return transform_of(nlat, 2 * nlat, degrees, torch.float64).synthesise(modes.to(torch.complex128)).to(dtype)
+
+
+def test_parameters_of_all_readings() -> None:
+    assert count_parameters(SSNO(**FIELDS)) == 370_307
+    assert count_parameters(SSNO(**FIELDS, memory_window=0)) == 349_571
+    assert count_parameters(SSNO(**FIELDS, coordinates=False)) == 370_179
+    assert count_parameters(SphereSSNO()) == 370_307
+    assert count_parameters(SphereSSNO(learned_map=True)) == 370_324
+
+
+def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
+    """Column lambda, then column lambda + pi backwards, scanned as one line for every lambda."""
+    sweep = SphereSweep(3, d_state=4, colatitude="pole").double()
+    scan, rings = sweep.scans
+    assert isinstance(scan, TwoWayScan)
+    field = smooth(8, 3)[..., None]
+    found = sweep(field, spacing=(1.0, 1.0))
+    opposite = field.roll(8, 2).flip(1)[:, 1:-1]
+    cover = torch.cat([field, opposite], dim=1)[..., 0]  # h c lon
+    lines = scan(cover.permute(2, 0, 1)).permute(1, 2, 0)[:, :8]
+    poles = lines[:, [0, -1]].mean(2, keepdim=True).expand(-1, -1, 16)
+    lines = torch.cat([poles[:, :1], lines[:, 1:-1], poles[:, 1:]], dim=1)
+    expected = rings(lines.permute(1, 0, 2)).permute(1, 0, 2)[..., None]
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("fields", [{}, {"colatitude": "zero"}, {"learned_map": True}, {"band_limited": False}])
+def test_turning_the_input_turns_the_forecast(fields) -> None:
+    model = SphereSSNO(SphereSSNOConfig.tiny(memory_window=0, **fields)).eval()
+    if model.map is not None:
+        with torch.no_grad():
+            model.map.stretch.normal_(std=0.2)
+            model.map.shift.normal_(std=0.2)
+    frames = torch.randn(1, 1, 3, 12, 24)
+    torch.testing.assert_close(model(frames.roll(5, -1)), model(frames).roll(5, -1), rtol=1e-5, atol=1e-5)
+
+
+def test_answers_stay_within_the_degrees_of_the_data() -> None:
+    frames = torch.randn(1, 1, 3, 12, 24)
+    answer = SphereSSNO(SphereSSNOConfig.tiny(memory_window=0))(frames)
+    torch.testing.assert_close(low_passed(answer), answer, rtol=1e-4, atol=1e-5)
+    assert answer[..., [0, -1], :].std(-1).max() < 1e-5
+
+
+def test_streaming_gives_what_the_whole_sequence_gives() -> None:
+    model = SphereSSNO(SphereSSNOConfig.tiny(learned_map=True)).eval()
+    frames = torch.randn(2, 4, 3, 12, 24)
+    found, _ = model.step(frames[:, -1], model.start(frames))
+    torch.testing.assert_close(found, model(frames)[:, -1], rtol=1e-4, atol=1e-5)
+
+
+def test_the_map_starts_as_the_identity() -> None:
+    torch.manual_seed(0)
+    mapped = SphereSSNO(SphereSSNOConfig.tiny(learned_map=True)).eval()
+    plain = SphereSSNO(SphereSSNOConfig.tiny()).eval()
+    plain.load_state_dict({k: v for k, v in mapped.state_dict().items() if not k.startswith("map.")})
+    frames = smooth(12, 1, 4, 3, dtype=torch.float32)
+    torch.testing.assert_close(mapped(frames), plain(frames), rtol=1e-5, atol=1e-5)
+
+
+def test_the_map_is_monotone_for_any_parameters() -> None:
+    for seed in range(20):
+        torch.manual_seed(seed)
+        one = SphereMap()
+        with torch.no_grad():
+            one.stretch.normal_(std=1.0)
+        _, xi, slope = one.table(32)
+        assert (xi.diff() > 0).all()
+        assert (slope > 0).all()
+        assert xi[0] == 0
+        assert xi[-1].item() == pytest.approx(math.pi, rel=1e-6)
+        inverse = one.inverse(32)
+        assert (inverse.diff() > 0).all()
+
+
+def test_a_push_and_a_pull_lose_what_cubics_lose() -> None:
+    one = SphereMap().double()
+    with torch.no_grad():
+        one.stretch.copy_(torch.linspace(0.3, -0.1, 8) / torch.arange(1, 9) ** 2)
+        one.shift.copy_(torch.linspace(0.5, -0.3, 9) / torch.arange(1, 10) ** 2)
+    errors = []
+    for nlat in (24, 48, 96):
+        field = smooth(nlat, 1, 1)
+        errors.append(float((one.pull(one.push(field)) - field).abs().max().detach()))
+    orders = [math.log2(coarse / fine) for coarse, fine in zip(errors, errors[1:], strict=False)]
+    assert min(orders) > 3.5
+
+
+def test_gradients_reach_the_map_and_every_other_parameter() -> None:
+    model = SphereSSNO(SphereSSNOConfig.tiny(learned_map=True))
+    model(torch.randn(1, 4, 3, 12, 24)).square().mean().backward()
+    assert model.map is not None
+    assert model.map.stretch.grad is not None
+    assert (model.map.stretch.grad != 0).all()
+    assert (model.map.shift.grad[1:] != 0).all()  # a turn of everything by one angle changes nothing
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_commands_and_files_know_it() -> None:
+    config = SphereSSNOConfig(colatitude="zero", learned_map=True)
+    assert model_config("ssno-sphere").from_json(config.to_json()) == config
+    assert config.suited(periodic=False).modes.initialisation == "grid"
+
+
+def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
+    with pytest.raises(ValueError, match="`n_dims` on the sphere must be 2"):
+        SphereSSNOConfig(n_dims=1)
+    with pytest.raises(ValueError, match="must be 'wrapped'"):
+        SphereSSNOConfig(boundary="zero")
+    with pytest.raises(ValueError, match="`colatitude`"):
+        SphereSSNOConfig(colatitude="flat")
+    with pytest.raises(ValueError, match="even number of longitudes"):
+        great_circles(torch.zeros(1, 4, 7, 1))
