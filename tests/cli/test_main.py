@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -64,3 +65,58 @@ def test_the_doctor_finds_problems(tmp_path) -> None:
     problems = " ".join(diagnose(facts))
     for expected in ("pip install scipy", "64 threads on 2 cores", "is not writable", "Only 0.1 GiB"):
         assert expected in problems
+
+
+def broken(**problem) -> types.ModuleType:
+    """A verb's module whose function raises."""
+
+    def models() -> None:
+        """Fail."""
+        raise next(iter(problem.values()))
+
+    module = types.ModuleType("ssno.cli.models")
+    module.models = models  # type: ignore[attr-defined]
+    return module
+
+
+@pytest.mark.parametrize("error", [TypeError("len() of unsized"), IndexError(3), ValueError("made by a library")])
+def test_bugs_show_a_traceback_and_ask_for_a_report(error, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "ssno.cli.models", broken(error=error))
+    with pytest.raises(SystemExit) as stopped:
+        main(["models"])
+    assert stopped.value.code == 70
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert "This is a bug in ssno" in told
+
+
+def test_with_debug_even_mistakes_show_where_they_come_from(monkeypatch) -> None:
+    monkeypatch.setenv("SSNO_DEBUG", "1")
+    with pytest.raises(ValueError, match="Did you mean `train`"):
+        main(["trian"])
+
+
+def test_running_out_of_memory_is_no_bug(monkeypatch, capsys) -> None:
+    error = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes")
+    monkeypatch.setitem(sys.modules, "ssno.cli.models", broken(error=error))
+    with pytest.raises(SystemExit) as stopped:
+        main(["models"])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("ssno: DefaultCPUAllocator")
+
+
+def test_a_reader_who_has_seen_enough_ends_the_command_silently() -> None:
+    for words in ("--help", "--version"):  # printed by rich, and by us
+        piped = f"{sys.executable} -m ssno {words} | true"
+        done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_first_words_need_no_numerical_library() -> None:
+    program = (
+        "import sys; from ssno.cli.main import main; main(sys.argv[1:]); assert not {'torch', 'numpy'} & {*sys.modules}"
+    )
+    for words in (["--help"], ["--version"]):
+        done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ssno 0.")

@@ -132,6 +132,14 @@ def test_missing_data_say_how_to_make_them(here, capsys) -> None:
     assert "ssno data generate ks" in capsys.readouterr().err
 
 
+def test_a_dry_run_never_generates(here, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "heat", "--generate", "--data.preset", "tiny", "--dry-run"])
+    assert stopped.value.code == 0
+    assert "dry run" in capsys.readouterr().out
+    assert {path.name for path in here.iterdir()} == {"waves.npy"}
+
+
 def test_missing_data_are_made_on_demand(here) -> None:
     data = ["heat", "--generate", "--data.preset", "tiny", "--data.points", "16"]
     main(["train", *data, "--model", "ssno:tiny", "--train.epochs", "1"])
@@ -152,8 +160,8 @@ def test_missing_data_are_made_on_demand(here) -> None:
         (["waves.npy", *SMALL, "--data.time-index", "seven"], "`time_index` must be START:STOP"),
         (["waves.npy", *SMALL, "--recipe", "slow"], "`recipe` must be 'fast' or 'paper', got 'slow'"),
         (["nowhere.h5"], "There is no file or folder 'nowhere.h5'"),
-        (["--config", "nowhere.json"], "There is no nowhere.json"),
-        (["--resume", "--name", "nothing"], "There is no runs/nothing"),
+        (["--config", "nowhere.json"], "There is no file nowhere.json"),
+        (["--resume", "--name", "nothing"], "There is no file runs/nothing"),
     ],
 )
 @pytest.mark.usefixtures("as_users_call_it")

@@ -184,6 +184,16 @@ def test_a_forecast_that_explodes_is_kept_and_its_first_bad_steps_are_reported(t
     assert frames[1].isfinite().all()
 
 
+def test_the_input_is_never_overwritten(tmp_path) -> None:
+    predict(model_for(waves()), waves(), tmp_path / "a.h5", steps=6)
+    data, before = load_dataset(tmp_path / "a.h5", "all"), (tmp_path / "a.h5").read_bytes()
+    (tmp_path / "link.h5").symlink_to(tmp_path / "a.h5")
+    for name in ("a.h5", "link.h5"):
+        with pytest.raises(FileExistsError, match="holds the data that are forecast, so it is never replaced"):
+            predict(model_for(waves()), data, tmp_path / name, steps=6, overwrite=True)
+    assert (tmp_path / "a.h5").read_bytes() == before
+
+
 def test_the_watch_counts_a_trajectory_once_per_reason() -> None:
     given = torch.ones(2, 1, 1, 4)
     watch = RunawayWatch(model_for(waves()).normalisers.state.bind(None), given)

@@ -1,6 +1,7 @@
 """Model descriptions on disk: exact round trips, and refusals that help."""
 
 import json
+import os
 
 import pytest
 
@@ -58,6 +59,10 @@ def folder(tmp_path):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(ValueError, match="is not a regular file"):
+        SSNO.from_pretrained(tmp_path)
+    (tmp_path / "config.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"holds no model: .*config.json is missing"):
         SSNO.from_pretrained(tmp_path)
 
@@ -66,7 +71,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path) -> None:
     ("text", "message"),
     [
         ("{", "is not valid JSON"),
-        ("[]", "does not describe a model of ssno"),
+        ("[]", "does not have the format .ssno-model."),
         ('{"format": "ssno-model", "version": 99}', "has format version 99; this ssno reads version 1"),
         ('{"format": "ssno-model", "version": 1}', "lacks the configuration of the model"),
     ],

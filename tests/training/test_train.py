@@ -18,7 +18,7 @@ from ssno.data.windows import Window
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.checkpoint import Progress, load_checkpoint
+from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
 from ssno.runs.log import Log, read_lines, read_log
 from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.saved import load_forecaster
@@ -297,6 +297,23 @@ def test_the_lock_of_a_killed_training_is_taken_over(tmp_path, waves) -> None:
     train(tiny(), waves, folder=tmp_path, epochs=1, resume=True, reporter=Silent())
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: {k: v for k, v in t.items() if "model/head" not in k}, r"(?s)does not fit this run: .*Missing key"),
+        (lambda t: t | {"optimiser/surprise/step": torch.tensor(1.0)}, "optimiser state surprise/step belongs to no"),
+        (lambda t: {k: v for k, v in t.items() if "average/head" not in k}, "averaged weights are not those"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, waves, change, message) -> None:
+    settings = {"folder": tmp_path, "epochs": 1, "ema": 0.9, "reporter": Silent()}
+    train(tiny(), waves, **settings)
+    tensors, progress = load_checkpoint(tmp_path / "last")
+    save_checkpoint(tmp_path / "last", change(tensors), progress)
+    with pytest.raises(ValueError, match=message):
+        train(tiny(), waves, resume=True, **settings)
+
+
 def test_a_finished_run_resumes_to_itself(tmp_path, waves, valid_waves) -> None:
     settings = {"valid": valid_waves, "folder": tmp_path, "epochs": 1, "reporter": Silent()}
     first = train(tiny(), waves, **settings)
@@ -334,6 +351,8 @@ def test_one_trajectory_cannot_be_held_out(waves) -> None:
     ("change", "message"),
     [
         ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
+        ({"epochs": 10**12}, "`epochs` must be at most 10000000, got 1000000000000"),
+        ({"workers": 10**6}, "`workers` must be at most 256, got 1000000"),
         ({"noise": -1.0}, "`noise` must not be negative, got -1.0"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0"),
         ({"ema": 1.0}, r"`ema` must lie in \[0, 1\), got 1.0"),

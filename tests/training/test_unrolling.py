@@ -21,6 +21,11 @@ def test_lists_divide_the_run_into_stages_of_equal_length() -> None:
     assert [stage.frames for stage in stages] == [4, 4, 4, 8, 8, 8]
 
 
+def test_stages_of_a_run_without_end_are_found_at_once() -> None:
+    found = Rollout(forcing=(1.0, 0.5, 0.0), frames=(4, 8)).stages(10**12)
+    assert [(stage.forcing, stage.frames) for stage in found] == [(1.0, 4), (0.5, 4), (0.5, 8), (0.0, 8)]
+
+
 def test_the_different_stages_come_in_order() -> None:
     assert Rollout().stages(20) == [Stage()]
     assert Rollout(frames=(2, 0), pushforward=(1,)).stages(4) == [

@@ -12,7 +12,7 @@ from ssno.base.documents import (
     write_document,
     write_json,
 )
-from ssno.base.provenance import available_cores, processor_name, provenance, source_commit
+from ssno.base.provenance import available_cores, package_version, processor_name, provenance, source_commit
 from ssno.base.suggestions import did_you_mean, nearest, unknown_name
 from ssno.base.whole import DISK_LIMITS, whole_file, write_whole
 
@@ -25,6 +25,7 @@ __all__ = [
     "from_text",
     "nearest",
     "number",
+    "package_version",
     "processor_name",
     "provenance",
     "read_document",

@@ -1,20 +1,20 @@
 """One command with verbs. Each verb is a module beside this one, imported only when it is called.
 
 Exit codes: 0 done; 1 a check that failed (`data verify`, `doctor`, `train --check-resume`) or a generation that did;
-2 a mistake in the call or its files (one line on stderr); 3 a training or a forecast that diverged; 75 a training
-interrupted and saved; 130 a generation interrupted, which the same command continues.
+2 a mistake in the call or its files (one line on stderr); 3 a training or a forecast that diverged; 70 a bug of ours
+(a traceback; with SSNO_DEBUG=1 there is always one); 75 a training interrupted and saved; 130 a generation interrupted,
+which the same command continues.
 """
 
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-import tyro
-from rich.console import Console
-from rich.table import Table
-
-from ssno.base import unknown_name
+from ssno.base import package_version, unknown_name
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,62 @@ VERBS = {
     "reproduce": Verb("reproduce", "reproduce", "Run a published result again: table, figure, a verdict per claim."),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }
-MISTAKES = (ValueError, TypeError, IndexError, OSError, ImportError)
+REPORT = "This is a bug in ssno, not a mistake of yours. Please report it with the lines above and the command."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the verb named on the command line."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        if os.environ.get("SSNO_DEBUG") == "1":
+            raise
+        if is_mistake(error):
+            say(f"ssno: {error}")
+            raise SystemExit(2) from error
+        traceback.print_exception(error)
+        say(f"ssno: {REPORT}")
+        raise SystemExit(70) from error
+
+
+def run(words: list[str]) -> None:
+    """Find the verb, parse its options, call it."""
     if not words or words[0] in ("-h", "--help"):
         show_verbs()
         return
-    try:
-        name, verb, rest = find_verb(words)
-        function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
-        if verb.raw:
-            function(rest)
-        else:
-            tyro.cli(function, args=rest, prog=f"ssno {name}")
-    except MISTAKES as error:
-        print(f"ssno: {error}", file=sys.stderr)
-        raise SystemExit(2) from error
+    if words[0] == "--version":
+        print(f"ssno {package_version()}")
+        return
+    name, verb, rest = find_verb(words)
+    function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
+    if verb.raw:
+        function(rest)
+    else:
+        import tyro
+
+        tyro.cli(function, args=rest, prog=f"ssno {name}")
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether an error tells users about their call or their files; anything else is a bug of ours.
+
+    Such errors are what the system says about files, what is not installed, and every `ValueError` that a module of
+    this package raised: one from inside a library means that we called it wrongly.
+    """
+    if isinstance(error, ValueError):
+        inside = list(traceback.walk_tb(error.__traceback__))
+        return Path(inside[-1][0].f_code.co_filename).is_relative_to(Path(__file__).parents[1])
+    return isinstance(error, OSError | ImportError | MemoryError) or "allocate memory" in str(error)
+
+
+def say(line: str) -> None:
+    """A line on stderr; of several processes one talks."""
+    if os.environ.get("RANK", "0") == "0":
+        print(line, file=sys.stderr)
 
 
 def find_verb(words: list[str]) -> tuple[str, Verb, list[str]]:
@@ -78,6 +115,9 @@ def find_verb(words: list[str]) -> tuple[str, Verb, list[str]]:
 
 def show_verbs() -> None:
     """The verbs with a line each."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title="ssno: learn the solution operator of a time-dependent PDE", title_justify="left", box=None)
     table.add_column("verb", style="bold")
     table.add_column("what it does")

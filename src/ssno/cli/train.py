@@ -81,7 +81,7 @@ def train(arguments: list[str]) -> None:
     folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
     run = read_run(folder) if command.resume else command.run
     try:
-        data, valid = load(run.data, generate=command.generate)
+        data, valid = load(run.data, generate=command.generate, dry_run=command.dry_run)
         if not command.resume:
             given, named = given_names(words), chosen.get("--recipe", "fast")
             run = run.fitted(data, given=given)
@@ -170,17 +170,20 @@ def given_names(words: list[str]) -> set[str]:
     return {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
 
 
-def load(options: DataOptions, *, generate: bool) -> tuple[Any, Any]:
-    """Training and validation trajectories, made first if that was asked for."""
+def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tuple[Any, Any]:
+    """Training and validation trajectories, made first if that was asked for; a dry run forecasts what that costs."""
     if generate and options.path is None:
         wanted: dict[str, Any] = {} if options.viscosity is None else {"viscosity": options.viscosity}
         preset: Any = options.preset or "paper"
         try:
             find(options.name, root=Path("data"), preset=options.preset, viscosity=options.viscosity)
         except FileNotFoundError:
-            from ssno.cli.main import main
+            from ssno.cli.main import run
 
-            main(generate_command(options.name, preset, **wanted).split()[1:])
+            run([*generate_command(options.name, preset, **wanted).split()[1:], *(["--dry-run"] if dry_run else [])])
+            if dry_run:
+                print("This was about making the data. Training is forecast once they are there.", file=sys.stderr)
+                raise SystemExit(0) from None
     return options.load("train"), options.load("valid")
 
 

@@ -329,7 +329,7 @@ def _positions(indices: Indices, length: int, *, what: str) -> Int[np.ndarray, "
     if not np.issubdtype(chosen.dtype, np.integer) or chosen.ndim != 1:
         raise TypeError(f"`{what}` must be a slice or a list of integers, got {indices!r}.")
     if chosen.min() < -length or chosen.max() >= length:
-        raise IndexError(f"`{what}` must lie between {-length} and {length - 1}, got {chosen.tolist()}.")
+        raise DataError(f"`{what}` must lie between {-length} and {length - 1}, got {chosen.tolist()}.")
     return np.where(chosen < 0, chosen + length, chosen)
 
 

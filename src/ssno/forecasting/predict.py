@@ -149,6 +149,8 @@ def predict(
         raise ValueError(f"`batch_size` must be at least 1, got {batch_size}.")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists already. Choose another name, or say `overwrite`.")
+    if path.exists() and is_source(path, data):
+        raise FileExistsError(f"{path} holds the data that are forecast, so it is never replaced. Choose another name.")
     job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
     layout = Layout(
         # Another name, because conventions of a dataset (thinned frames, published splits) are not its forecasts'.
@@ -177,6 +179,13 @@ def predict(
             runaways += watch.found(first_trajectory=first)
     ends = (float(job.times[0]), float(job.times[-1]))
     return Prediction(path, len(data), steps, ends, tuple(runaways), time.monotonic() - began)
+
+
+def is_source(path: Path, data: Trajectories) -> bool:
+    """Whether a file is one of those that trajectories are read from."""
+    arrays = [block.array for part in data.parts for block in (*part.state, *part.context)]
+    stamps = [getattr(getattr(array, "array", array), "stamp", None) for array in arrays]
+    return any(stamp is not None and path.samefile(stamp.path) for stamp in stamps)
 
 
 def trial(job: Job, *, batch_size: int) -> float:

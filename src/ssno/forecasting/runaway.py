@@ -1,10 +1,7 @@
-"""Watch a forecast for the step at which it stops being one.
+"""Watch a forecast for the step at which it stops being one, by the rule of `ssno.metrics.runaway`.
 
-    not finite   a value of the predicted frame is NaN or infinite
-    runaway      the largest value, in normalised units, exceeds 10 max(1, largest value of the given frames)
-
-Normalised units make the bound fit any field: with z-scores it means at least ten standard deviations of the training
-data, with [0, 1] normalisation ten times their range. A runaway forecast goes on; most end up not finite soon after.
+Without the truth, what a field is known to take is the largest of its given values and of |shift| + scale, the usual
+size of the training data. A runaway forecast goes on; most end up not finite soon after.
 
 Axes: b trajectory, t frame, c field, then the grid.
 """
@@ -15,8 +12,8 @@ from torch import Tensor
 
 from ssno.data.normalise import AffineMap
 from ssno.forecasting.scores import Runaway
+from ssno.metrics.runaway import NEVER, largest, runaway_step
 
-LIMIT = 10.0
 NOT_FINITE, TOO_LARGE = "not finite", "runaway"
 
 
@@ -24,17 +21,17 @@ class RunawayWatch:
     """Hand it every predicted frame in turn; it keeps the first step of each kind of trouble per trajectory."""
 
     def __init__(self, units: AffineMap, given: Float[Tensor, "b t c *grid"]):
-        self.units = units
-        self.bound = LIMIT * units.encode(given).abs().flatten(1).amax(1).clamp_min(1.0)
+        self.usual = torch.maximum(largest(given), (units.shift.abs() + units.scale.abs()).to(given))
         self.steps = 0
-        self.first = {reason: torch.full((len(given),), -1) for reason in (TOO_LARGE, NOT_FINITE)}
+        self.first = {reason: torch.full((len(given),), NEVER) for reason in (TOO_LARGE, NOT_FINITE)}
 
     def look_at(self, frame: Float[Tensor, "b c *grid"]) -> None:
         """The next predicted frame, in physical units."""
-        size = self.units.encode(frame[:, None]).abs().flatten(1).amax(1)
-        for reason, seen in ((TOO_LARGE, size > self.bound), (NOT_FINITE, ~size.isfinite())):
+        gone = (runaway_step(frame[:, None], self.usual) != NEVER).cpu()
+        broken = ~frame.flatten(1).isfinite().all(1).cpu()
+        for reason, seen in ((TOO_LARGE, gone & ~broken), (NOT_FINITE, broken)):
             first = self.first[reason]
-            first[seen & (first < 0)] = self.steps
+            first[seen & (first == NEVER)] = self.steps
         self.steps += 1
 
     def found(self, *, first_trajectory: int = 0) -> tuple[Runaway, ...]:
@@ -42,6 +39,6 @@ class RunawayWatch:
         seen = [
             Runaway(first_trajectory + row, int(first[row]), reason)
             for reason, first in self.first.items()
-            for row in (first >= 0).nonzero().flatten().tolist()
+            for row in (first != NEVER).nonzero().flatten().tolist()
         ]
         return tuple(sorted(seen, key=lambda trouble: (trouble.trajectory, trouble.step, trouble.reason)))

@@ -5,7 +5,6 @@ Some trained ones come with the package and are found by name (`ssno.models.bund
 `config.json` holds {"format": "ssno-model", "version": 1, "config": {"model": name, ...}}.
 """
 
-import json
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -13,11 +12,14 @@ import safetensors
 import safetensors.torch
 from torch import nn
 
-from ssno.base.whole import write_whole
+from ssno.base import read_document as read_json_document
+from ssno.base import read_regular, write_document, write_whole
 from ssno.models.bundled import locate
 from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
+LARGEST = 2**36
+"""Bytes of weights that are read at most."""
 Model = TypeVar("Model", bound="Pretrained")
 
 
@@ -32,9 +34,8 @@ class Pretrained(nn.Module):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
-        text = json.dumps({"format": FORMAT, "version": VERSION, "config": self.config.to_json()}, indent=2)
         write_whole(folder / "model.safetensors", safetensors.torch.save(tensors))
-        write_whole(folder / "config.json", text.encode())
+        write_document(folder / "config.json", {"config": self.config.to_json()}, format=FORMAT, version=VERSION)
 
     @classmethod
     def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
@@ -55,18 +56,12 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 def read_document(folder: str | Path) -> dict[str, Any]:
     """The parsed config.json of a model folder, its format checked."""
     path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON ({error}). It may be damaged; save the model again.") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{path} does not describe a model of ssno: expected format {FORMAT!r}.")
-    if content.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has format version {content.get('version')!r}; this ssno reads version {VERSION}. Upgrade ssno."
-        )
+        content = read_json_document(path, format=FORMAT, versions=(VERSION,), remedy="Save the model again.")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`."
+        ) from None
     if not isinstance(content.get("config"), dict):
         raise ValueError(f"{path} lacks the configuration of the model. It may be damaged; save the model again.")
     return content
@@ -75,7 +70,7 @@ def read_document(folder: str | Path) -> dict[str, Any]:
 def load_weights(model: nn.Module, path: Path) -> None:
     """Fill `model` from a safetensors file; names, shapes and types must match exactly."""
     try:
-        tensors = safetensors.torch.load_file(path)
+        tensors = safetensors.torch.load(read_regular(path, limit=LARGEST))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing. The model folder is not whole; save it again.") from None
     except safetensors.SafetensorError as error:

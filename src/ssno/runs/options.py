@@ -14,6 +14,7 @@ from ssno.runs.unrolling import Rollout
 
 Schedule = Literal["cosine", "one-cycle", "constant"]
 Recipe = Literal["fast", "paper"]
+MOST_EPOCHS, MOST_WORKERS = 10**7, 256
 Monitor = Literal["rel_l2", "rel_l2_normalised", "rel_l2_onestep"]
 
 
@@ -70,6 +71,9 @@ class TrainOptions:
         for name in ("epochs", "batch_size", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
+        for name, most in (("epochs", MOST_EPOCHS), ("workers", MOST_WORKERS)):
+            if getattr(self, name) > most:
+                raise ValueError(f"`{name}` must be at most {most}, got {getattr(self, name)}.")
         for name in ("weight_decay", "clip", "noise", "patience", "workers", "seed", "keep_every", "save_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")

@@ -8,7 +8,6 @@ The command line overrides its fields; `ssno train --config run.json` starts fro
 window that are not given follow from data and model (`fitted`).
 """
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from ssno.base import description_from_json, unknown_name
+from ssno.base import description_from_json, read_json, unknown_name
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
@@ -133,12 +132,7 @@ def read_run(path: str | Path) -> Run[Any]:
     """A run described in a JSON file: a bare description, or the config.json of a run folder."""
     path = Path(path)
     path = path / "config.json" if path.is_dir() else path
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no {path}.") from None
-    except (ValueError, IsADirectoryError) as error:
-        raise ValueError(f"{path} is not valid JSON ({error}).") from None
+    values = read_json(path, remedy="Give a description of a run, or the folder of one.")
     if isinstance(values, dict) and "provenance" in values:
         values = values.get("run")
         if not isinstance(values, dict) or "model" not in values:

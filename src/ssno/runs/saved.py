@@ -7,15 +7,13 @@ takes the name of a bundled checkpoint too (`ssno.models.bundled`).
 """
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 from torch import Tensor, nn
 
-from ssno.base import description_from_json
-from ssno.base.whole import write_whole
+from ssno.base import description_from_json, write_document, write_whole
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
@@ -30,8 +28,6 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     """Everything about a forecaster but its weights, as JSON values."""
     config = getattr(forecaster.model, "config", None)
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "config": config.to_json()
         if isinstance(config, OperatorConfig)
         else {"model": type(forecaster.model).__name__},
@@ -49,7 +45,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
 def save_description(folder: Path, forecaster: Forecaster, **more: Any) -> None:
     """Write config.json; `more` adds whole sections, such as the run and where it ran."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "config.json", json.dumps({**describe(forecaster), **more}, indent=2).encode())
+    write_document(folder / "config.json", {**describe(forecaster), **more}, format=FORMAT, version=VERSION)
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:

@@ -94,15 +94,17 @@ class Rollout:
                 raise ValueError(
                     f"`rollout.{name}` has {count} stages, but the run only {epochs} epochs. Train longer or drop some."
                 )
-        found = [self.stage(epoch, epochs) for epoch in range(epochs)]
-        for epoch, stage in enumerate(found):
+        counts = {len(self.forcing), len(self.frames), len(self.pushforward)}
+        begins = sorted({-(-part * epochs // count) for count in counts for part in range(count)})
+        found = {epoch: self.stage(epoch, epochs) for epoch in begins}
+        for epoch, stage in found.items():
             if stage.pushforward and not stage.parallel:
                 raise ValueError(
                     f"In epoch {epoch + 1} of {epochs}, `rollout.pushforward` is {stage.pushforward} and "
                     f"`rollout.forcing` {stage.forcing:g}: the model already sees its own predictions. Set "
                     "pushforward to 0 or forcing to 1."
                 )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(found.values()))
 
 
 def check_frames(stages: Sequence[Stage], window: Window, frames: int) -> None:

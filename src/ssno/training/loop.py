@@ -243,7 +243,10 @@ class Loop:
         if not has_checkpoint(self.folder / "last"):  # killed before its first step
             return
         tensors, self.progress = load_checkpoint(self.folder / "last")
-        restore(tensors, self.model, self.optimiser, self.average)
+        try:
+            restore(tensors, self.model, self.optimiser, self.average)
+        except ValueError as error:
+            raise ValueError(f"The checkpoint in {self.folder / 'last'} does not fit this run: {error}.") from None
         self.best_weights = {
             name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")
         }
