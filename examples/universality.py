@@ -22,9 +22,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from ssno.models.count import count_parameters
-from ssno.models.scanning import ScanOperator
-from ssno.models.ssno import SSNO
-from ssno.models.ssno_uni import SSNOUni
+from ssno.models.ssno import SSNO, ScanOperator
+from ssno.models.variants import SSNOUni
 
 POINTS = 32
 MEMORY = math.exp(-4 / POINTS)  # correlation of neighbouring values

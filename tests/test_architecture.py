@@ -9,14 +9,14 @@ SOURCE = Path(__file__).parents[1] / "src" / "ssno"
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "metrics": set(),
-    "native": set(),
+    "native": {"base"},
     "transforms": set(),
-    "ssm": {"native"},
-    "layers": {"ssm", "native"},
+    "ssm": {"native", "base"},
+    "layers": {"ssm", "native", "base"},
     "models": {"layers", "ssm", "native", "base", "transforms"},
-    "pde": {"native", "transforms"},
+    "pde": {"native", "transforms", "base"},
     "data": {"pde", "base"},
-    "theory": {"models", "layers", "ssm", "native"},
+    "theory": {"models", "layers", "ssm", "native", "base"},
 }
 BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "base", "transforms"}
 ALLOWED["forecasting"] = BELOW_TRAINING

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.layers.scan import AxisSweep, TwoWayScan, along
+from ssno.layers.sweeps import AxisSweep, TwoWayScan, along
 
 
 def test_two_way_scan_with_tied_directions_commutes_with_reflection() -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.layers.scan import TwoWayScan
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import SphereSweep, great_circles
+from ssno.layers.sweeps import TwoWayScan
 from ssno.models.count import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO

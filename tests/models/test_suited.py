@@ -7,7 +7,7 @@ from ssno.layers.modes import ModeOptions
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.ssno import SSNOConfig
-from ssno.models.ssno_uni import SSNOUniConfig
+from ssno.models.variants import SSNOUniConfig
 
 
 @pytest.mark.parametrize("config", [SSNOConfig.tiny(), SSNOUniConfig.tiny(), FFNOConfig.tiny()], ids=lambda c: c.name)

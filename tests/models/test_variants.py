@@ -7,11 +7,8 @@ import torch
 
 from ssno.models.count import count_parameters
 from ssno.models.registry import MODELS, model_config
-from ssno.models.scanning import ScanOperator
-from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.ssno_ff import SSNOFF, SSNOFFConfig
-from ssno.models.ssno_uni import SSNOUni, SSNOUniConfig
-from ssno.models.ssno_vm import SSNOVM, SSNOVMConfig
+from ssno.models.ssno import SSNO, ScanOperator, SSNOConfig
+from ssno.models.variants import SSNOFF, SSNOVM, SSNOFFConfig, SSNOUni, SSNOUniConfig, SSNOVMConfig
 
 VARIANTS = {"ssno-uni": SSNOUni, "ssno-vm": SSNOVM, "ssno-ff": SSNOFF}
 

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal
 
-from ssno.layers.gate import gate
+from ssno.layers.block import gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.ssno_vm import SSNOVM, SSNOVMConfig
+from ssno.models.variants import SSNOVM, SSNOVMConfig
 from ssno.native import operations
 from ssno.native.engine import fused, use
-from ssno.ssm.scan import Kernels, scan_kernels
+from ssno.ssm.scan import scan_taps
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "in order": lambda x: x.clone(),
@@ -51,7 +51,7 @@ def test_the_gate_takes_any_strides(layout, sizes) -> None:
     y, residual = torch.randn(sizes), torch.randn(channels, positions)
     weight, bias = torch.randn(directions, 2 * channels, channels), torch.randn(directions, 2 * channels)
     inputs = [layout(tensor) for tensor in (y, weight, bias, residual)]
-    assert_engines_agree(lambda y, w, b, r: gate(y, w, b, residual=r, copies=2), inputs, layout(residual))
+    assert_engines_agree(lambda y, w, b, r: gate(y, w, b, residual=r, residual_weight=2), inputs, layout(residual))
 
 
 @layouts
@@ -71,8 +71,7 @@ def head(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
 @pytest.mark.parametrize("periodic", [False, True])
 def test_the_scan_takes_any_strides(layout, sizes, periodic) -> None:
     x, taps = torch.randn(sizes), torch.randn(2, sizes[0], sizes[2])
-    boundary = "one-period" if periodic else "zero"
-    scan = lambda x, taps: scan_kernels(x, Kernels(taps, ("forward", "backward"), boundary))  # noqa: E731
+    scan = lambda x, taps: scan_taps(x, taps, ("forward", "backward"), periodic=periodic)  # noqa: E731
     assert_engines_agree(scan, [layout(x), layout(taps)], layout(torch.randn(sizes[0], 2, *sizes[1:])))
 
 

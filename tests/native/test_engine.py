@@ -3,17 +3,15 @@
 import pytest
 import torch
 
-from ssno.layers.gate import GateFunction, gate, plain_gate
+from ssno.layers.block import GateFunction, gate, plain_gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.models.reference import Reference
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.ssno_ff import SSNOFF
-from ssno.models.ssno_uni import SSNOUni
-from ssno.models.ssno_vm import SSNOVM
+from ssno.models.variants import SSNOFF, SSNOVM, SSNOUni
 from ssno.native.engine import fused, use
 from ssno.ssm.convolution import convolve_each_way
 from ssno.ssm.fused import FEW_LINES, FusedScan
-from ssno.ssm.scan import Kernels, scan_kernels
+from ssno.ssm.scan import prepared_taps, scan_taps
 
 
 def answers(model, x, grad) -> list[torch.Tensor]:
@@ -133,39 +131,43 @@ def test_the_fused_scan_is_the_convolution(periodic, lines, length) -> None:
 @pytest.mark.parametrize("lines", [1, 40])
 @pytest.mark.parametrize("length", [12, 300])
 def test_prepared_kernels_scan_alike(lines, length) -> None:
-    kernels = Kernels(torch.randn(2, 3, length), ("forward", "backward"))
+    taps, directions = torch.randn(2, 3, length), ("forward", "backward")
     x = torch.randn(3, 1, length, lines)
     with use("torch"):
-        prepared = kernels.prepared(lines)
-        assert prepared.ready is not None
-        torch.testing.assert_close(scan_kernels(x, prepared), scan_kernels(x, kernels), rtol=1e-4, atol=1e-4)
+        matrix = prepared_taps(taps, directions, periodic=False, lines=lines)
+        assert matrix is not None
+        prepared = scan_taps(x, taps, directions, matrix=matrix)
+        torch.testing.assert_close(prepared, scan_taps(x, taps, directions), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_taps_cannot_be_carried() -> None:
     with pytest.raises(ValueError, match="`method` must be .* got 'chunked'"):
-        scan_kernels(torch.randn(1, 1, 4, 1), Kernels(torch.randn(1, 1, 4), ("forward",)), method="chunked")
+        scan_taps(torch.randn(1, 1, 4, 1), torch.randn(1, 1, 4), ("forward",), method="chunked")
 
 
 @pytest.mark.parametrize("positions", [1, 63, 700, 5000])
 @pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("copies", [0, 1, 2])
-def test_gates_agree(positions, directions, copies) -> None:
+@pytest.mark.parametrize("residual_weight", [0, 1, 2])
+def test_gates_agree(positions, directions, residual_weight) -> None:
     torch.manual_seed(0)
     y = torch.randn(6, directions, positions, requires_grad=True)
     weight, bias = torch.randn(directions, 12, 6, requires_grad=True), torch.randn(directions, 12, requires_grad=True)
     residual, grad = torch.randn(6, positions, requires_grad=True), torch.randn(6, positions)
-    inputs = (y, weight, bias, *([residual] if copies else []))
-    expected = plain_gate(y, weight, bias, residual=residual, copies=copies)
+    inputs = (y, weight, bias, *([residual] if residual_weight else []))
+    expected = plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
     slopes = torch.autograd.grad(expected, inputs, grad)
     for engine in ("torch", "fused"):
         with use(engine):
-            out = gate(y, weight, bias, residual=residual, copies=copies)
+            out = gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
             torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
             assert_close(torch.autograd.grad(out, inputs, grad), slopes, tolerance=1e-5)
             with torch.no_grad():
                 torch.testing.assert_close(
-                    gate(y, weight, bias, residual=residual, copies=copies), expected, rtol=1e-5, atol=1e-5
+                    gate(y, weight, bias, residual=residual, residual_weight=residual_weight),
+                    expected,
+                    rtol=1e-5,
+                    atol=1e-5,
                 )
 
 

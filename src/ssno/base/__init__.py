@@ -1,4 +1,4 @@
-"""What everything stands on: whole files, JSON documents, provenance, suggestions. Imports nothing of ours."""
+"""What everything stands on: files, JSON documents, provenance, requirements, suggestions. Imports nothing of ours."""
 
 from ssno.base.descriptions import description_from_json
 from ssno.base.documents import (
@@ -13,6 +13,7 @@ from ssno.base.documents import (
     write_json,
 )
 from ssno.base.provenance import available_cores, package_version, processor_name, provenance, source_commit
+from ssno.base.requirements import require_one_of, require_pairs, require_positive
 from ssno.base.suggestions import did_you_mean, nearest, unknown_name
 from ssno.base.whole import DISK_LIMITS, whole_file, write_whole
 
@@ -31,6 +32,9 @@ __all__ = [
     "read_document",
     "read_json",
     "read_regular",
+    "require_one_of",
+    "require_pairs",
+    "require_positive",
     "source_commit",
     "to_text",
     "unknown_name",

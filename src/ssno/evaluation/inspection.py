@@ -28,8 +28,7 @@ from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import Modes
 from ssno.layers.s4 import LowRankModes
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.scan import AxisSweep
-from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep
 
 MEMORY = "memory"
 ONE_FOLD, MOST = 1 - 1 / math.e, 0.95

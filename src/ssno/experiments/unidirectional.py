@@ -8,9 +8,8 @@ from ssno.experiments.printed import UNIDIRECTIONAL
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, Spending, Trial, trial
 from ssno.experiments.verdicts import below
-from ssno.models.scanning import ScanConfig
-from ssno.models.ssno import SSNOConfig
-from ssno.models.ssno_uni import SSNOUniConfig
+from ssno.models.ssno import ScanConfig, SSNOConfig
+from ssno.models.variants import SSNOUniConfig
 from ssno.plots.summary import learning_curves, seed_dots
 
 KINDS: dict[str, type[ScanConfig]] = {"two-way": SSNOConfig, "one-way": SSNOUniConfig}

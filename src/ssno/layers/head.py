@@ -22,7 +22,7 @@ from ssno.native import operations
 from ssno.native.engine import fused, plain
 
 PIECE = 16384
-"""Positions handled at a time, as in `ssno.layers.gate`."""
+"""Positions handled at a time, as in `ssno.layers.block`."""
 
 
 class Head(nn.Module):

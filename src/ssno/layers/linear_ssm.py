@@ -18,8 +18,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.modes import Damping, Frequency, require_one_of
-from ssno.layers.scan import along
+from ssno.base import require_one_of, require_positive
+from ssno.layers.modes import Damping, Frequency
+from ssno.layers.sweeps import along
 from ssno.ssm.convolution import Direction, convolve
 from ssno.ssm.discretise import impulse
 from ssno.ssm.initialise import INITIAL_DAMPING
@@ -55,8 +56,7 @@ class LinearSSM(nn.Module):
     ):
         super().__init__()
         for name, count in (("in_channels", in_channels), ("out_channels", out_channels), ("modes", modes)):
-            if count < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {count}.")
+            require_positive(name, count)
         require_one_of("damping", damping, get_args(Damping))
         require_one_of("frequency", frequency, get_args(Frequency))
         require_one_of("direction", direction, get_args(Direction))
@@ -64,12 +64,12 @@ class LinearSSM(nn.Module):
         self.direction: Direction = direction
         self.boundary: Boundary = boundary
         log_damping = torch.full((modes,), -math.inf if damping == "absent" else math.log(INITIAL_DAMPING))
-        self._hold("log_damping", log_damping, learnable=damping == "learnable")
-        self._hold("frequency", 2 * math.pi * torch.arange(modes).float(), learnable=frequency == "learnable")
+        self._register("log_damping", log_damping, learnable=damping == "learnable")
+        self._register("frequency", 2 * math.pi * torch.arange(modes).float(), learnable=frequency == "learnable")
         self.input_weight = nn.Parameter(torch.randn(modes, in_channels, 2) / math.sqrt(2 * in_channels))
         self.output_weight = nn.Parameter(torch.randn(out_channels, modes, 2) / math.sqrt(2 * modes))
 
-    def _hold(self, name: str, value: Tensor, *, learnable: bool) -> None:
+    def _register(self, name: str, value: Tensor, *, learnable: bool) -> None:
         if learnable:
             setattr(self, name, nn.Parameter(value))
         else:

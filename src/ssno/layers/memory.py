@@ -13,12 +13,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.layers.gate import gate
-from ssno.layers.gated import GatedBlock, ScanWeights, gated_scan, mixing_weights
-from ssno.layers.modes import require_one_of
+from ssno.base import require_one_of
+from ssno.layers.block import GatedBlock, ScanWeights, gate, gated_scan, scan_weights
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
-from ssno.ssm.scan import Kernels
 
 MemoryKernel = Literal["s4d", "s4"]
 
@@ -46,25 +44,27 @@ class TemporalMemory(nn.Module):
         columns = features.movedim((2, 1), (0, -1))  # h b *grid t
         return self.columns(columns).movedim((0, -1), (2, 1))
 
-    def taps(self) -> Float[Tensor, "h k"]:
-        """The weight of each age of a frame."""
-        return self.block.taps(self.window)
+    def weights(self) -> ScanWeights:
+        """What the block needs to scan `window` frames."""
+        return scan_weights([((self.block,), self.window, 1.0)])[0]
 
     def columns(
-        self, features: Float[Tensor, "h *points t"], *, taps: Float[Tensor, "h k"] | None = None
+        self, features: Float[Tensor, "h *points t"], *, weights: ScanWeights | None = None
     ) -> Float[Tensor, "h *points t"]:
-        """The same with channel first and time last, the layout of `ssno.layers.scan` with frames folded (b, t)."""
+        """The same with channel first and time last, the layout of `ssno.layers.sweeps` with frames folded (b, t)."""
         slots = features.shape[-1]
-        taps = self.taps() if taps is None else taps
-        fitted = functional.pad(taps[:, :slots], (0, max(0, slots - self.window)))
+        weights = self.weights() if weights is None else weights
+        assert weights.taps is not None
+        taps = functional.pad(weights.taps[..., :slots], (0, max(0, slots - self.window)))
         lines = features.reshape(features.shape[0], -1, slots, 1)
-        weights = ScanWeights(Kernels(fitted[None], ("forward",)), *mixing_weights([self.block]))
-        return gated_scan([self.block], lines, weights=weights).view(features.shape)
+        return gated_scan(lines, weights._replace(taps=taps)).view(features.shape)
 
     def newest(
-        self, buffer: Float[Tensor, "k h *points"], *, taps: Float[Tensor, "h window"] | None = None
+        self, buffer: Float[Tensor, "k h *points"], *, weights: ScanWeights | None = None
     ) -> Float[Tensor, "h *points"]:
         """Only the newest slot, from a buffer of at most `window` feature maps, oldest first."""
-        by_age = (self.taps() if taps is None else taps)[:, : buffer.shape[0]].flip(1).t()  # k h, oldest first
+        weights = self.weights() if weights is None else weights
+        assert weights.taps is not None
+        by_age = weights.taps[0, :, : buffer.shape[0]].flip(1).t()  # k h, oldest first
         mixed = (by_age[..., None] * buffer.flatten(2)).sum(dim=0)
-        return gate(mixed[:, None], *mixing_weights([self.block])).view(buffer.shape[1:])
+        return gate(mixed[:, None], weights.mix, weights.bias).view(buffer.shape[1:])

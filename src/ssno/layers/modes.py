@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.base import require_one_of, require_pairs
 from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import Boundary, continuous_kernel, kernel
@@ -62,12 +63,6 @@ class ModeOptions:
             )
 
 
-def require_one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse an option value that is not in the list, naming both."""
-    if value not in allowed:
-        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-
-
 class Modes(nn.Module):
     """The parameters of `channels` independent systems with `d_state` states each (in conjugate pairs)."""
 
@@ -76,24 +71,20 @@ class Modes(nn.Module):
 
     def __init__(self, channels: int, *, d_state: int, options: ModeOptions | None = None):
         super().__init__()
-        if d_state < 2 or d_state % 2:
-            raise ValueError(
-                f"`d_state` counts states in conjugate pairs and must be even and positive, got {d_state}. "
-                f"Use {max(2, d_state + d_state % 2)}."
-            )
+        require_pairs("d_state", d_state)
         options = options or ModeOptions()
         pairs = d_state // 2
         self.discretisation = options.discretisation
         starting_log_damping = -math.inf if options.damping == "absent" else math.log(INITIAL_DAMPING)
         frequency = INITIALISATIONS[options.initialisation](d_state).expand(channels, pairs)
-        self._hold("log_damping", torch.full((channels, pairs), starting_log_damping), options.damping)
-        self._hold("frequency", frequency.to(torch.get_default_dtype()).clone(), options.frequency)
+        self._register("log_damping", torch.full((channels, pairs), starting_log_damping), options.damping)
+        self._register("frequency", frequency.to(torch.get_default_dtype()).clone(), options.frequency)
         steps = log_steps(channels, smallest=options.smallest_step, largest=options.largest_step)
         self.log_step = nn.Parameter(steps.to(torch.get_default_dtype()))
         self.input_weight = nn.Parameter(torch.tensor([1.0, 0.0]).expand(channels, pairs, 2).clone())
         self.output_weight = nn.Parameter(torch.randn(channels, pairs, 2) * math.sqrt(0.5))
 
-    def _hold(self, name: str, value: Tensor, role: str) -> None:
+    def _register(self, name: str, value: Tensor, role: str) -> None:
         if role == "learnable":
             setattr(self, name, nn.Parameter(value))
         else:

@@ -1,4 +1,4 @@
-"""The full S4 block: scan each channel with a diagonal-plus-low-rank system, then mix channels (`ssno.layers.gated`).
+"""The full S4 block: scan each channel with a diagonal-plus-low-rank system, then mix channels (`ssno.layers.block`).
 
 The system is  s' = (diag(rate) - P P^H) s + B x,  y = C s,  rate = -damping - i frequency,  started at HiPPO-LegS
 (`ssno.ssm.hippo`) and sampled by the bilinear rule; its kernel comes from `ssno.ssm.dplr`. The parameter C is the
@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from ssno.layers.gated import GatedBlock
+from ssno.base import require_pairs, require_positive
+from ssno.layers.block import GatedBlock
 from ssno.layers.modes import ModeOptions
 from ssno.layers.public_arrays import fill, named_arrays
 from ssno.ssm.dplr import LowRankSystem, low_rank_kernel, truncated, untruncated
@@ -38,11 +39,7 @@ class LowRankModes(nn.Module):
 
     def __init__(self, channels: int, *, d_state: int, length: int | None):
         super().__init__()
-        if d_state < 2 or d_state % 2:
-            raise ValueError(
-                f"`d_state` counts states in conjugate pairs and must be even and positive, got {d_state}. "
-                f"Use {max(2, d_state + d_state % 2)}."
-            )
+        require_pairs("d_state", d_state)
         self.length = length
         start = hippo_legs(d_state)
         dtype, pairs = torch.get_default_dtype(), d_state // 2
@@ -91,8 +88,7 @@ class S4Block(GatedBlock):
 
     def __init__(self, channels: int, *, length: int, d_state: int = 64):
         super().__init__(channels)
-        if length < 1:
-            raise ValueError(f"`length` must be at least 1, got {length}.")
+        require_positive("length", length)
         self.modes = LowRankModes(channels, d_state=d_state, length=length)
 
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:

@@ -1,18 +1,19 @@
-"""The S4D block: scan each channel with a diagonal state-space system, then mix channels (`ssno.layers.gated`).
+"""The S4D block: scan each channel with a diagonal state-space system, then mix channels (`ssno.layers.block`).
 
-One block scans in one direction. `ssno.layers.scan` pairs two of them; `ssno.layers.memory` turns one into memory.
+One block scans in one direction. `ssno.layers.sweeps` pairs two of them; `ssno.layers.memory` turns one into memory.
 
 Axes: b line, h channel, n state mode, l grid point.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.layers.gated import GatedBlock
-from ssno.layers.modes import ModeOptions, Modes
+from ssno.layers.block import GatedBlock
+from ssno.layers.modes import ModeOptions, Modes, kernels_of
 from ssno.layers.public_arrays import fill, named_arrays
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
@@ -36,6 +37,8 @@ class S4DBlock(GatedBlock):
         options: how the modes start and what of them is learned.
     """
 
+    carries: ClassVar[bool] = True
+
     def __init__(
         self,
         channels: int,
@@ -57,13 +60,18 @@ class S4DBlock(GatedBlock):
         self.modes = Modes(channels, d_state=d_state, options=options)
 
     @property
-    def systems(self) -> tuple["S4DBlock"]:
+    def blocks(self) -> tuple["S4DBlock"]:
         """This block alone, as a scan with one direction."""
         return (self,)
 
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
         return self.modes.kernel(length, spacing=spacing, boundary=self.boundary)
+
+    @classmethod
+    def kernels(cls, blocks: Sequence["S4DBlock"], length: int, *, spacing: float = 1.0) -> Float[Tensor, "s h l"]:
+        """The kernels of several blocks with one boundary, in one go."""
+        return kernels_of([b.modes for b in blocks], length, spacing=spacing, boundary=blocks[0].boundary)
 
     def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
         """kernel * x + skip x by carrying states along."""

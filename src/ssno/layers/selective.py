@@ -11,14 +11,16 @@ Axes: b line, h channel, n state mode, l grid point.
 """
 
 import math
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.layers.gated import GatedBlock
-from ssno.layers.modes import ModeOptions, Modes, require_one_of
+from ssno.base import require_one_of
+from ssno.layers.block import GatedBlock
+from ssno.layers.modes import ModeOptions, Modes
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import ScanMethod
@@ -38,6 +40,7 @@ class SelectiveBlock(GatedBlock):
         options: how the modes start and what of them is learned.
     """
 
+    carries: ClassVar[bool] = True
     method: ScanMethod = "chunked"  # states are carried; there is no kernel
 
     def __init__(

@@ -14,8 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.layers.gated import GatedBlock, gated_scan
-from ssno.layers.modes import ModeOptions, require_one_of
+from ssno.base import require_one_of
+from ssno.layers.block import gated_scan, scan_weights
+from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
 from ssno.ssm.convolution import Direction
@@ -69,17 +70,12 @@ class ScanMixing(nn.Module):
     ):
         super().__init__()
         require_one_of("residual", residual, ("sum", "none"))
-        self.across_heads, self.copies_of_input = across_heads, int(residual == "sum")
+        self.across_heads, self.residual_weight = across_heads, int(residual == "sum")
         width, kind = channels * heads if across_heads else channels, SelectiveBlock if selective else S4DBlock
         directions: tuple[Direction, ...] = ("forward", "backward") if both_ways else ("forward",)
         self.blocks = nn.ModuleList(
             kind(width, d_state=d_state, direction=direction, options=options) for direction in directions
         )
-
-    @property
-    def systems(self) -> tuple[GatedBlock, ...]:
-        """Forward, and backward if there is one."""
-        return tuple(self.blocks)  # type: ignore[arg-type]
 
     def forward(self, tokens: Tokens) -> Tokens:
         clouds, heads, slices, channels = tokens.shape
@@ -87,7 +83,8 @@ class ScanMixing(nn.Module):
             lines = tokens.permute(1, 3, 2, 0).reshape(heads * channels, 1, slices, clouds)
         else:
             lines = tokens.permute(3, 2, 0, 1).reshape(channels, 1, slices, clouds * heads)
-        mixed = gated_scan(self.systems, lines, copies_of_input=self.copies_of_input)
+        (weights,) = scan_weights([(tuple(self.blocks), slices, 1.0)])  # type: ignore[arg-type]
+        mixed = gated_scan(lines, weights, residual_weight=self.residual_weight)
         if self.across_heads:
             return mixed.view(heads, channels, slices, clouds).permute(3, 0, 2, 1)
         return mixed.view(channels, slices, clouds, heads).permute(2, 3, 1, 0)

@@ -21,16 +21,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.bank import Request, WeightsPerScan
-from ssno.layers.gate import gate
-from ssno.layers.gated import ScanWeights, mixing_weights
+from ssno.layers.block import GatedBlock, ScanWeights, gate
 from ssno.layers.modes import ModeOptions
-from ssno.layers.scan import PerAxisSweep, Residual, TwoWayScan, around
+from ssno.layers.sweeps import Residual, Sweep, TwoWayScan, around
 
 Colatitude = Literal["pole", "zero"]
 
 
-class SphereSweep(PerAxisSweep):
+class SphereSweep(Sweep):
     """Scan colatitude, then longitude, both ways: the spatial block of SS-NO on a sphere."""
 
     def __init__(
@@ -49,44 +47,42 @@ class SphereSweep(PerAxisSweep):
             for boundary in ("wrapped" if self.over_poles else "zero", "wrapped")
         )
 
-    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
+    def scans_on(
+        self, grid: Sequence[int], spacing: Sequence[float]
+    ) -> list[tuple[tuple[GatedBlock, ...], int, float]]:
         """The two scans; over the poles a line is a great circle."""
         nlat, nlon = grid
-        return super().requests((2 * (nlat - 1) if self.over_poles else nlat, nlon), spacing)
+        return super().scans_on((2 * (nlat - 1) if self.over_poles else nlat, nlon), spacing)
 
-    def forward(
-        self, field: Float[Tensor, "h lat lon b"], *, spacing: Sequence[float], weights: WeightsPerScan = None
+    def sweep(
+        self, field: Float[Tensor, "h lat lon b"], weights: Sequence[ScanWeights]
     ) -> Float[Tensor, "h lat lon b"]:
-        """Scan axis after axis. `weights`, if known already, are those of `requests`."""
-        for axis, scan, step, known in self.turns(spacing, weights):
+        """Axis after axis."""
+        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
             assert isinstance(scan, TwoWayScan)
             if axis == 0 and self.over_poles:
-                field = over_poles(scan, field, spacing=step, weights=known)
+                field = over_poles(scan, field, known)
             else:
-                field = scan.lines(around(field, axis), spacing=step, weights=known).view(field.shape)
+                field = scan.lines(around(field, axis), known).view(field.shape)
         return field
 
 
 def over_poles(
-    scan: TwoWayScan, field: Float[Tensor, "h lat lon b"], *, spacing: float = 1.0, weights: ScanWeights | None = None
+    scan: TwoWayScan, field: Float[Tensor, "h lat lon b"], weights: ScanWeights
 ) -> Float[Tensor, "h lat lon b"]:
     """A two-way scan of every meridian continued around its great circle, of which the first half is kept."""
     channels, nlat = field.shape[:2]
     circle = 2 * (nlat - 1)
-    if weights is None:
-        weights = ScanWeights(None, *mixing_weights(scan.systems))
-    taps = (
-        torch.stack([block.taps(circle, spacing=spacing) for block in scan.systems])
-        if weights.kernels is None
-        else weights.kernels.taps
-    )
+    taps = weights.taps
+    assert taps is not None, "states are never carried around a circle"
     ahead = torch.arange(nlat, device=field.device)[:, None] - torch.arange(circle, device=field.device)
-    signs = [1 if block.direction == "forward" else -1 for block in scan.systems]
+    signs = [1 if direction == "forward" else -1 for direction in weights.directions]
     matrices = torch.stack([one[:, (sign * ahead) % circle] for one, sign in zip(taps, signs, strict=True)], dim=1)
     lines = great_circles(field).flatten(2)  # h c (lon b)
     y = torch.bmm(matrices.flatten(1, 2), lines).view(channels, len(signs), -1)
-    residual, copies = field.reshape(channels, -1), scan.copies_of_input
-    return one_value_at_poles(gate(y, weights.weight, weights.bias, residual=residual, copies=copies).view(field.shape))
+    residual = field.reshape(channels, -1)
+    gated = gate(y, weights.mix, weights.bias, residual=residual, residual_weight=scan.residual_weight)
+    return one_value_at_poles(gated.view(field.shape))
 
 
 def great_circles(field: Float[Tensor, "h lat lon b"]) -> Float[Tensor, "h c lon b"]:

@@ -1,33 +1,140 @@
-"""Other ways to sweep a grid, for the variants that the paper compares SS-NO with (`ssno.layers.scan` has its own).
+"""Sweeps of a grid by state-space scans: the spatial blocks of SS-NO and of the variants it is compared with.
 
+A two-way scan adds a forward and a backward S4D block (`ssno.layers.block`), so that each point hears from both sides:
+
+    axis       scan each axis in turn, both ways: after it every point has heard from every other         SS-NO
     one-way    x <- x + forward scan, along each axis in turn: a point hears only from one side
     flattened  the grid as one long line in row-major order, scanned both ways: x <- x + W z; then the same with the
                axes in another order, so that every axis is the fastest once (Vision Mamba style)
     parallel   two-way scans of all axes act on the same input and are summed, then a feed-forward network: x <- x + F z
                (F-FNO style)
 
-Axes: h channel, b frame. Fields are (h, *grid, b).
+Where the residual of a two-way scan goes is not settled by the paper. "sum": x + forward(x) + backward(x), which learns
+at once and is the default; "path": each direction has its own, as the figure's caption reads; "none": as the listing.
+
+Axes: h channel, l grid point, b line or frame; o and i: what comes before and after the scanned axis. Fields are
+(h, *grid, b), a layout private to models. 1D, 2D and 3D are the same code.
 """
 
+import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.layers.bank import Request, WeightsPerScan
-from ssno.layers.gated import gated_scan
+from ssno.base import require_one_of
+from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions
 from ssno.layers.pointwise import Pointwise
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.scan import PerAxisSweep, TwoWayScan, around, each_or_none
 from ssno.ssm.kernel import Boundary
 
+Residual = Literal["sum", "path", "none"]
+RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
 
-class OneWaySweep(PerAxisSweep):
+
+class TwoWayScan(nn.Module):
+    """Scan sequences forwards and backwards, each with its own S4D block, and add the two.
+
+    Works by itself in any `nn.Module`: `TwoWayScan(64)(x)` maps (batch, 64, length) to the same shape.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        d_state: int = 64,
+        residual: Residual = "sum",
+        boundary: Boundary = "zero",
+        options: ModeOptions | None = None,
+    ):
+        super().__init__()
+        require_one_of("residual", residual, get_args(Residual))
+        require_one_of("boundary", boundary, get_args(Boundary))
+        self.residual_weight = RESIDUAL_WEIGHTS[residual]
+        self.ahead = S4DBlock(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
+        self.back = S4DBlock(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
+
+    def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
+        """Scan every sequence both ways. `spacing` is the grid spacing in units of the reference one."""
+        (weights,) = scan_weights([(self.blocks, x.shape[-1], spacing)])
+        return self.lines(x.permute(1, 2, 0)[:, None], weights)[:, 0].permute(2, 0, 1)
+
+    def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
+        """The same on a field with its channel first, along the axis between o and i."""
+        return gated_scan(x, weights, residual_weight=self.residual_weight)
+
+    @property
+    def blocks(self) -> tuple[GatedBlock, ...]:
+        """Forward, backward."""
+        return self.ahead, self.back
+
+
+class Sweep(nn.Module, abc.ABC):
+    """What all sweeps share: scans, and the weights that these need on a grid."""
+
+    scans: nn.ModuleList
+
+    def scans_on(
+        self, grid: Sequence[int], spacing: Sequence[float]
+    ) -> list[tuple[tuple[GatedBlock, ...], int, float]]:
+        """Blocks, length and spacing of every scan; `spacing` holds one relative grid spacing per axis."""
+        return [
+            (scan.blocks, length, step)  # type: ignore[misc]
+            for scan, length, step in zip(self.scans, grid, spacing, strict=True)
+        ]
+
+    def forward(
+        self,
+        field: Float[Tensor, "h *grid b"],
+        *,
+        spacing: Sequence[float] | None = None,
+        weights: Sequence[ScanWeights] | None = None,
+    ) -> Float[Tensor, "h *grid b"]:
+        """Sweep a field. `weights`, if known already, are those of the scans of `scans_on`, in order."""
+        grid = field.shape[1:-1]
+        if weights is None:
+            weights = scan_weights(self.scans_on(grid, (1.0,) * len(grid) if spacing is None else spacing))
+        return self.sweep(field, weights)
+
+    @abc.abstractmethod
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """Apply all scans."""
+
+
+class AxisSweep(Sweep):
+    """Scan every axis of a grid in turn, in both directions: the spatial block of SS-NO."""
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        axes: int,
+        d_state: int = 64,
+        residual: Residual = "sum",
+        boundary: Boundary = "zero",
+        options: ModeOptions | None = None,
+    ):
+        super().__init__()
+        self.scans = nn.ModuleList(
+            TwoWayScan(channels, d_state=d_state, residual=residual, boundary=boundary, options=options)
+            for _ in range(axes)
+        )
+
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """Axis after axis."""
+        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
+            assert isinstance(scan, TwoWayScan)
+            field = scan.lines(around(field, axis), known).view(field.shape)
+        return field
+
+
+class OneWaySweep(Sweep):
     """Scan every axis of a grid in turn, forwards only."""
 
     def __init__(
@@ -44,22 +151,14 @@ class OneWaySweep(PerAxisSweep):
             S4DBlock(channels, d_state=d_state, boundary=boundary, options=options) for _ in range(axes)
         )
 
-    def forward(
-        self,
-        field: Float[Tensor, "h *grid b"],
-        *,
-        spacing: Sequence[float],
-        weights: WeightsPerScan = None,
-    ) -> Float[Tensor, "h *grid b"]:
-        """Scan axis after axis. `weights`, if known already, are those of `requests`."""
-        for axis, scan, step, known in self.turns(spacing, weights):
-            assert isinstance(scan, S4DBlock)
-            lines = around(field, axis)
-            field = gated_scan(scan.systems, lines, spacing=step, weights=known, copies_of_input=1).view(field.shape)
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """Axis after axis."""
+        for axis, known in enumerate(weights):
+            field = gated_scan(around(field, axis), known, residual_weight=1).view(field.shape)
         return field
 
 
-class FlattenedSweep(nn.Module):
+class FlattenedSweep(Sweep):
     """Scan the whole grid as one line, once per axis order, both ways, mixing channels after each pass."""
 
     def __init__(
@@ -78,33 +177,24 @@ class FlattenedSweep(nn.Module):
         )
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 
-    def requests(self, grid: Sequence[int], spacing: Sequence[float]) -> list[Request]:
-        """The scans of this block on a grid. A step is as long as the spacing of the fastest axis."""
-        return [
-            Request(scan.systems, math.prod(grid), spacing[self.order(turn)[-1]])  # type: ignore[arg-type]
-            for turn, scan in enumerate(self.scans)
-        ]
+    def scans_on(
+        self, grid: Sequence[int], spacing: Sequence[float]
+    ) -> list[tuple[tuple[GatedBlock, ...], int, float]]:
+        """The whole grid as one line; a step is as long as the spacing of the fastest axis."""
+        fastest = [spacing[self.order(turn)[-1]] for turn in range(len(self.scans))]
+        return super().scans_on([math.prod(grid)] * len(fastest), fastest)
 
     def order(self, turn: int) -> list[int]:
         """Which axis comes where in a pass: row-major first, then the last axis in front."""
         return [(axis - turn) % len(self.scans) for axis in range(len(self.scans))]
 
-    def forward(
-        self,
-        field: Float[Tensor, "h *grid b"],
-        *,
-        spacing: Sequence[float],
-        weights: WeightsPerScan = None,
-    ) -> Float[Tensor, "h *grid b"]:
-        """Scan line after line without lifting the pen. `weights`, if known already, are those of `requests`."""
-        for turn, (scan, mixing, known) in enumerate(
-            zip(self.scans, self.mixings, each_or_none(weights, self.scans), strict=True)
-        ):
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """Pass after pass over the flattened grid."""
+        for turn, (scan, mixing, known) in enumerate(zip(self.scans, self.mixings, weights, strict=True)):
             assert isinstance(scan, TwoWayScan)
             here, there = list(range(1, 1 + len(self.scans))), [1 + axis for axis in self.order(turn)]
             turned = field.movedim(there, here)
-            line = turned.flatten(1, -2)[:, None]
-            scanned = scan.lines(line, spacing=spacing[self.order(turn)[-1]], weights=known)[:, 0]
+            scanned = scan.lines(turned.flatten(1, -2)[:, None], known)[:, 0]
             field = field + mixing(scanned).unflatten(1, turned.shape[1:-1]).movedim(here, there)
         return field
 
@@ -121,7 +211,7 @@ class FeedForward(nn.Module):
         return self.norm(self.maps(features).movedim(0, -1)).movedim(-1, 0)
 
 
-class ParallelSweep(PerAxisSweep):
+class ParallelSweep(Sweep):
     """Scan all axes of a grid from the same input, both ways, add the results, and refine them pointwise.
 
     With `idle_forecast` the block owns a second feed-forward network that nothing uses. The published number of
@@ -146,16 +236,24 @@ class ParallelSweep(PerAxisSweep):
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None
 
-    def forward(
-        self,
-        field: Float[Tensor, "h *grid b"],
-        *,
-        spacing: Sequence[float],
-        weights: WeightsPerScan = None,
-    ) -> Float[Tensor, "h *grid b"]:
-        """Scan all axes at once. `weights`, if known already, are those of `requests`."""
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """All axes at once."""
         scanned = torch.zeros_like(field)
-        for axis, scan, step, known in self.turns(spacing, weights):
+        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
             assert isinstance(scan, TwoWayScan)
-            scanned = scanned + scan.lines(around(field, axis), spacing=step, weights=known).view(field.shape)
+            scanned = scanned + scan.lines(around(field, axis), known).view(field.shape)
         return field + self.backcast(scanned)
+
+
+def around(field: Float[Tensor, "h *grid b"], axis: int) -> Float[Tensor, "h o l i"]:
+    """A field seen from one grid axis: everything before it, the axis, everything after it."""
+    before, length = math.prod(field.shape[1 : 1 + axis]), field.shape[1 + axis]
+    return field.reshape(field.shape[0], before, length, -1)
+
+
+def along(
+    column_map: Callable[[Tensor], Tensor], field: Float[Tensor, "h *grid b"], *, axis: int
+) -> Float[Tensor, "h *grid b"]:
+    """Apply a map on (h, l, lines) to every line of `field` parallel to grid axis `axis`."""
+    lines = field.movedim(1 + axis, 1)  # h l *rest b
+    return column_map(lines.flatten(2)).unflatten(2, lines.shape[2:]).movedim(1, 1 + axis)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from torch import nn
 
-from ssno.base import description_from_json
+from ssno.base import description_from_json, require_positive
 
 Config = TypeVar("Config", bound="OperatorConfig")
 
@@ -78,9 +78,3 @@ class OperatorConfig(abc.ABC):
         if name != cls.name:
             raise ValueError(f"The configuration is of a {name!r} model, but {cls.__name__} describes {cls.name!r}.")
         return description_from_json(cls, values)
-
-
-def require_positive(name: str, value: int) -> None:
-    """Refuse a count below one."""
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {value}.")

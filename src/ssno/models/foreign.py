@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import FramesConfig
-from ssno.models.operator import MemoryOperator
+from ssno.models.operator import GridWeights, MemoryOperator
 from ssno.models.pretrained import Pretrained, load_weights, read_config
 
 
@@ -71,12 +71,12 @@ class ForeignOperator(MemoryOperator, Pretrained):
         self._exchange(torch.view_as_real)
         self.register_state_dict_post_hook(keep_separate_tensors)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """All of the network."""
         fields = with_coordinates(frames) if self.config.coordinates else frames
         real = dict(self.module.named_parameters())
-        weights = {name: torch.view_as_complex(real[name]) for name in self.complex_names}
-        prediction = torch.func.functional_call(self.module, weights, (fields,))
+        parameters = {name: torch.view_as_complex(real[name]) for name in self.complex_names}
+        prediction = torch.func.functional_call(self.module, parameters, (fields,))
         expected = (frames.shape[0], self.config.out_channels, *frames.shape[2:])
         if not isinstance(prediction, Tensor) or prediction.shape != expected:
             came = tuple(prediction.shape) if isinstance(prediction, Tensor) else type(prediction).__name__
@@ -86,7 +86,7 @@ class ForeignOperator(MemoryOperator, Pretrained):
             )
         return prediction, None
 
-    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Nothing is left to do."""
         return features
 

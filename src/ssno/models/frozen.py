@@ -22,8 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.models.operator import MemoryOperator, Sampled, Spacing
-from ssno.models.scanning import ScanSetting
+from ssno.models.operator import MemoryOperator, Spacing
 
 
 class FrozenOperator(nn.Module):
@@ -39,23 +38,20 @@ class FrozenOperator(nn.Module):
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
         self.grid, self.batch = tuple(grid), batch
         with torch.no_grad():
-            spatial = self.model.sampled(self.grid, spacing=spacing)
-            if isinstance(spatial, ScanSetting):
-                spatial = spatial.prepared(batch, self.grid)
-            memory = self.model.memory
-            self.sampled = Sampled(spatial, memory.taps() if memory is not None else None)
+            self.weights = self.model.grid_weights(self.grid, spacing=spacing).prepared(batch, self.grid)
+        memory = self.model.memory
         self.kept = memory.window - 1 if memory is not None else 0
 
     def forward(
         self, frame: Float[Tensor, "b c *grid"], buffer: Float[Tensor, "k h *points"]
     ) -> tuple[Float[Tensor, "b d *grid"], Float[Tensor, "k h *points"]]:
         """The newest frame and the features of the K - 1 before it in; the next frame and the new buffer out."""
-        features, passed = self.model.before(frame, self.sampled.spatial)
+        features, passed = self.model.before(frame, self.weights)
         if self.model.memory is not None:
             seen = torch.cat([buffer, features[None]]) if self.kept else features[None]
-            features = self.model.memory.newest(seen, taps=self.sampled.memory)
+            features = self.model.memory.newest(seen, weights=self.weights.memory)
             buffer = seen[1:] if self.kept else buffer
-        return self.model.after(features, passed, self.sampled.spatial), buffer
+        return self.model.after(features, passed, self.weights), buffer
 
     @torch.no_grad()
     def buffer(self, first_frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "k h *points"]:
@@ -65,7 +61,7 @@ class FrozenOperator(nn.Module):
         if not self.kept:
             return first_frames.new_zeros(0, 0)
         taken = first_frames[:, max(0, given - self.kept) : max(1, given)].unbind(1)  # at least one, for the shape
-        features = torch.stack([self.model.before(frame, self.sampled.spatial)[0] for frame in taken])[:given]
+        features = torch.stack([self.model.before(frame, self.weights)[0] for frame in taken])[:given]
         return torch.cat([features.new_zeros(self.kept - features.shape[0], *features.shape[1:]), features])
 
     @torch.no_grad()

@@ -10,8 +10,8 @@ The calling convention of the three is the same (`ssno.models.operator`).
 from dataclasses import dataclass
 from typing import get_args
 
+from ssno.base import require_one_of, require_pairs
 from ssno.layers.memory import MemoryKernel, TemporalMemory
-from ssno.layers.modes import require_one_of
 from ssno.models.config import OperatorConfig
 
 
@@ -50,7 +50,7 @@ class MemoryConfig(FramesConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_state_size("memory_d_state", self.memory_d_state)
+        require_pairs("memory_d_state", self.memory_d_state)
         require_one_of("memory_kernel", self.memory_kernel, get_args(MemoryKernel))
         if self.memory_window < 0:
             raise ValueError(f"`memory_window` must be 0 (no memory) or more, got {self.memory_window}.")
@@ -66,13 +66,4 @@ class MemoryConfig(FramesConfig):
             return None
         return TemporalMemory(
             channels, window=self.memory_window, d_state=self.memory_d_state, kernel=self.memory_kernel
-        )
-
-
-def require_state_size(name: str, states: int) -> None:
-    """Refuse a number of states that is not a positive number of conjugate pairs."""
-    if states < 2 or states % 2:
-        raise ValueError(
-            f"`{name}` counts states in conjugate pairs and must be even and positive, got {states}. "
-            f"Use {max(2, states + states % 2)}."
         )

@@ -18,6 +18,7 @@ Axes: b trajectory, t time slot, n = (b t) frame, c field, h channel, k remember
 """
 
 import abc
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.layers.block import ScanWeights
 from ssno.layers.memory import TemporalMemory
 from ssno.models.config import OperatorConfig
 from ssno.models.history import FramesConfig
@@ -32,24 +34,32 @@ from ssno.models.history import FramesConfig
 Spacing = float | Sequence[float] | None
 
 
-class Sampled(NamedTuple):
+class GridWeights(NamedTuple):
     """What a model computes from its weights and a grid alone, once for many frames."""
 
-    spatial: Any = None
-    """Of the two spatial halves; whatever `sampled` of the model gives."""
-    memory: Tensor | None = None
-    """The weights of memory by age."""
+    memory: ScanWeights | None
+    """Of the memory."""
+    blocks: Sequence[Sequence[ScanWeights]] = ()
+    """Of every scan of every spatial block."""
+    coordinates: Float[Tensor, "axes *grid"] | None = None
+    """Where the points are, for a model that appends it."""
+
+    def prepared(self, frames: int, grid: Sequence[int]) -> "GridWeights":
+        """The same, ready for scans of so many frames again and again."""
+        points = frames * math.prod(grid)
+        blocks = [[w.prepared(points // w.taps.shape[-1]) if w.taps is not None else w for w in b] for b in self.blocks]
+        return self._replace(blocks=blocks)
 
 
 class OperatorState(NamedTuple):
     """What a streaming model carries along: a buffer of at most K - 1 earlier frames, and the grid spacing.
 
-    `sampled` was computed from the weights when streaming began, and stands for them: change the weights, start again.
+    `weights` were computed from the parameters when streaming began, and stand for them: after a change, start again.
     """
 
     buffer: Float[Tensor, "k ..."]
     spacing: Spacing = None
-    sampled: Sampled | None = None
+    weights: GridWeights | None = None
 
     def detached(self) -> "OperatorState":
         """The same without gradients; what depends on weights is computed anew by the next step."""
@@ -119,19 +129,16 @@ class MemoryOperator(NeuralOperator):
         return self.config.frames_as_channels
 
     @abc.abstractmethod
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: Any) -> tuple[Tensor, Any]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Any]:
         """The first half, frame by frame: features (h, *grid, n) to be remembered, and what passes memory by."""
 
     @abc.abstractmethod
-    def after(self, features: Tensor, passed: Any, sampled: Any) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Any, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """The second half, frame by frame: from remembered features to predicted fields."""
 
-    def sampled(self, grid: Sequence[int], *, spacing: Spacing = None) -> Any:
-        """What both halves compute from weights and grid alone, such as kernels; None if there is no such thing."""
-        return None
-
-    def _sampled(self, grid: Sequence[int], spacing: Spacing) -> Sampled:
-        return Sampled(self.sampled(grid, spacing=spacing), self.memory.taps() if self.memory is not None else None)
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+        """What the model computes from its weights and the grid alone, such as kernels."""
+        return GridWeights(self.memory.weights() if self.memory is not None else None)
 
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
         """Predict the frame after each slot of (b, t, c_in, *grid), all at once (one slot if frames are channels)."""
@@ -139,12 +146,12 @@ class MemoryOperator(NeuralOperator):
         if self.frames_as_channels:
             frames = self._last(frames, self.frames_as_channels).flatten(1, 2)[:, None]  # b 1 (k c) *grid
         trajectories, slots = frames.shape[:2]
-        sampled = self._sampled(frames.shape[3:], spacing)
-        features, passed = self.before(frames.flatten(0, 1), sampled.spatial)
+        weights = self.grid_weights(frames.shape[3:], spacing=spacing)
+        features, passed = self.before(frames.flatten(0, 1), weights)
         if self.memory is not None:
             histories = features.unflatten(-1, (trajectories, slots))
-            features = self.memory.columns(histories, taps=sampled.memory).flatten(-2)
-        return self.after(features, passed, sampled.spatial).unflatten(0, (trajectories, slots))
+            features = self.memory.columns(histories, weights=weights.memory).flatten(-2)
+        return self.after(features, passed, weights).unflatten(0, (trajectories, slots))
 
     def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
         """Compute the features that memory needs of all given frames but the newest."""
@@ -152,30 +159,30 @@ class MemoryOperator(NeuralOperator):
         if self.frames_as_channels:
             earlier = self._last(first_frames, self.frames_as_channels)[:, :-1]
             return OperatorState(earlier.transpose(0, 1), spacing)
-        sampled = self._sampled(first_frames.shape[3:], spacing)
+        weights = self.grid_weights(first_frames.shape[3:], spacing=spacing)
         earlier = first_frames[:, :-1][:, -self._kept :] if self._kept else first_frames[:, :0]
         if earlier.shape[1] == 0:
-            return OperatorState(first_frames.new_zeros(0), spacing, sampled)
-        features, _ = self.before(earlier.flatten(0, 1), sampled.spatial)
+            return OperatorState(first_frames.new_zeros(0), spacing, weights)
+        features, _ = self.before(earlier.flatten(0, 1), weights)
         buffer = features.unflatten(-1, earlier.shape[:2]).movedim(-1, 0).contiguous()
-        return OperatorState(buffer, spacing, sampled)
+        return OperatorState(buffer, spacing, weights)
 
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
         """Take the newest frame (b, c_in, *grid), give the next one: each frame's features are computed once."""
         self.check_frames(frame[:, None])
-        buffer, spacing, sampled = state
+        buffer, spacing, weights = state
         if self.frames_as_channels:
             stacked = torch.cat([buffer, frame[None]])
             prediction = self.forward(stacked.transpose(0, 1), spacing=spacing)[:, 0]
             return prediction, OperatorState(stacked[1:], spacing)
-        if sampled is None:
-            sampled = self._sampled(frame.shape[2:], spacing)
-        features, passed = self.before(frame, sampled.spatial)
+        if weights is None:
+            weights = self.grid_weights(frame.shape[2:], spacing=spacing)
+        features, passed = self.before(frame, weights)
         if self.memory is not None:
             buffer = torch.cat([buffer, features[None]]) if buffer.numel() else features[None]
-            features = self.memory.newest(buffer, taps=sampled.memory)
+            features = self.memory.newest(buffer, weights=weights.memory)
             buffer = buffer[-self._kept :] if self._kept else buffer[:0]
-        return self.after(features, passed, sampled.spatial), OperatorState(buffer, spacing, sampled)
+        return self.after(features, passed, weights), OperatorState(buffer, spacing, weights)
 
     @staticmethod
     def _last(frames: Tensor, count: int) -> Tensor:

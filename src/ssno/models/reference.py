@@ -19,7 +19,7 @@ from torch.nn import functional
 from ssno.layers.modes import Modes
 from ssno.layers.pointwise import with_coordinates
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.scan import AxisSweep, TwoWayScan
+from ssno.layers.sweeps import AxisSweep, TwoWayScan
 from ssno.models.ssno import SSNO
 
 
@@ -79,7 +79,7 @@ def sweep(block: nn.Module, field: Float[Tensor, "n h *grid"]) -> Float[Tensor, 
         assert isinstance(two_way, TwoWayScan)
         lines = field.movedim((1, 2 + axis), (-2, -1))  # n *rest h l
         x = lines.flatten(0, -3)
-        scanned = scan(two_way.ahead, x) + scan(two_way.back, x.flip(-1)).flip(-1) + two_way.copies_of_input * x
+        scanned = scan(two_way.ahead, x) + scan(two_way.back, x.flip(-1)).flip(-1) + two_way.residual_weight * x
         field = scanned.view(lines.shape).movedim((-2, -1), (1, 2 + axis))
     return field
 

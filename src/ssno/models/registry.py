@@ -15,11 +15,9 @@ from ssno.models.baselines.trivial import LinearConfig, PersistenceConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
-from ssno.models.ssno_ff import SSNOFFConfig
 from ssno.models.ssno_slices import SSNOSlicesConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
-from ssno.models.ssno_uni import SSNOUniConfig
-from ssno.models.ssno_vm import SSNOVMConfig
+from ssno.models.variants import SSNOFFConfig, SSNOUniConfig, SSNOVMConfig
 
 MODELS: dict[str, type[OperatorConfig]] = {
     config.name: config

@@ -20,9 +20,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.base import require_positive
 from ssno.layers.slice_mixing import AttentionMixing
 from ssno.layers.slices import SliceExchange
-from ssno.models.config import OperatorConfig, require_positive
+from ssno.models.config import OperatorConfig
 from ssno.models.operator import NeuralOperator, OperatorState, Spacing
 from ssno.models.pretrained import Pretrained
 

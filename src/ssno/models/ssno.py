@@ -1,15 +1,139 @@
-"""The State Space Neural Operator: every block scans each grid axis in turn, forwards and backwards.
+"""The State Space Neural Operator: every spatial block scans each grid axis in turn, forwards and backwards.
 
-The block is `ssno.layers.scan.AxisSweep`, the network around it `ssno.models.scanning`. The same code serves 1D, 2D and
-3D.
+    lift -> spatial blocks -> temporal memory -> spatial blocks -> project
+
+    spatial block   x <- x + forward scan + backward scan, along one axis after the other       `ssno.layers.sweeps`
+    scan            GLU( W GELU( kernel * x + skip x ) + bias )                                  `ssno.layers.block`
+    kernel          2 Re sum_n C_n B_n exp(-(damping_n + i frequency_n) distance): damped waves  `ssno.layers.modes`
+    memory          the same scan over the last K frames, at every grid point                    `ssno.layers.memory`
+
+The same code serves 1D, 2D and 3D. Variants (`ssno.models.variants`) differ in the spatial block alone, which
+`ScanConfig.block` builds. How a model runs over a trajectory, and streams, is in `ssno.models.operator`.
+
+Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n); they are converted once on the way in and out.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, get_args
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar, get_args
 
-from ssno.layers.modes import require_one_of
-from ssno.layers.scan import AxisSweep, Residual
-from ssno.models.scanning import ScanConfig, ScanOperator
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ssno.base import require_one_of, require_pairs, require_positive
+from ssno.layers.block import scan_weights
+from ssno.layers.head import Head
+from ssno.layers.modes import ModeOptions
+from ssno.layers.pointwise import Pointwise, append, coordinates
+from ssno.layers.sweeps import AxisSweep, Residual, Sweep
+from ssno.models.history import MemoryConfig
+from ssno.models.operator import GridWeights, MemoryOperator, Spacing
+from ssno.models.pretrained import Pretrained
+from ssno.ssm.kernel import Boundary
+
+Scanning = TypeVar("Scanning", bound="ScanConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanConfig(MemoryConfig):
+    """A model whose spatial blocks scan the grid with state-space systems."""
+
+    hidden_channels: int = 64
+    """Width of the network."""
+    n_layers: int = 4
+    """Number of spatial blocks."""
+    d_state: int = 64
+    """States per channel of the spatial scans; even."""
+    memory_position: int | None = None
+    """Memory comes after this many blocks; None for the middle."""
+    head_channels: int = 256
+    """Hidden width of the projection head."""
+    boundary: Boundary = "zero"
+    """Beyond the grid lies: zero, periodic images (wrapped), or one circular period of the kernel (one-period)."""
+    modes: ModeOptions = field(default_factory=ModeOptions)
+    """The state-space modes of the spatial scans."""
+    reference_spacing: tuple[float, ...] | None = None
+    """Grid spacing per axis at which the steps are in grid units; None makes `spacing` itself the step factor."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("hidden_channels", "n_layers", "head_channels"):
+            require_positive(name, getattr(self, name))
+        require_one_of("boundary", self.boundary, get_args(Boundary))
+        require_pairs("d_state", self.d_state)
+        if self.memory_position is not None and not 0 <= self.memory_position <= self.n_layers:
+            raise ValueError(
+                f"`memory_position` must lie between 0 and n_layers = {self.n_layers}, got {self.memory_position}."
+            )
+        if self.boundary == "wrapped" and self.modes.damping == "absent":
+            raise ValueError(
+                "`boundary='wrapped'` needs damping > 0, but modes.damping is 'absent'. "
+                "Use boundary='one-period', or modes.damping='learnable' or 'fixed'."
+            )
+        if self.reference_spacing is not None:
+            relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
+
+    def suited(self: Scanning, *, periodic: bool) -> Scanning:
+        """Modes start with the waves and decay lengths of a grid; periodic data are scanned around the circle.
+
+        Without coordinates, which a circle does not have, a shifted input then gives the shifted forecast.
+        """
+        modes = replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0)
+        if not periodic or self.modes.damping == "absent":
+            return replace(self, modes=modes)
+        return replace(self, boundary="wrapped", coordinates=False, modes=modes)
+
+    @abc.abstractmethod
+    def block(self) -> Sweep:
+        """One spatial block."""
+
+    @classmethod
+    def tiny(cls: type[Scanning], **fields: Any) -> Scanning:
+        """Small enough for tests and first tries."""
+        return replace(cls(hidden_channels=16, n_layers=2, d_state=8, memory_d_state=8, head_channels=32), **fields)
+
+
+class ScanOperator(MemoryOperator, Pretrained):
+    """The network of SS-NO and its variants; the final classes say which."""
+
+    config_type: ClassVar[type[ScanConfig]]
+    config: ScanConfig
+
+    def __init__(self, config: ScanConfig | None = None, **fields: Any):
+        super().__init__()
+        self.config = config = replace(config or self.config_type(), **fields)
+        position = config.n_layers // 2 if config.memory_position is None else config.memory_position
+        self.lift = Pointwise(config.lifted_channels(), config.hidden_channels)
+        self.blocks_before = nn.ModuleList(config.block() for _ in range(position))
+        self.memory = config.memory(config.hidden_channels)
+        self.blocks_after = nn.ModuleList(config.block() for _ in range(config.n_layers - position))
+        self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
+
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+        """The weights of every scan on a grid, all kernels sampled together."""
+        relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
+        per_block = [block.scans_on(grid, relative) for block in (*self.blocks_before, *self.blocks_after)]
+        found = iter(scan_weights([scan for scans in per_block for scan in scans]))
+        return GridWeights(
+            memory=self.memory.weights() if self.memory is not None else None,
+            blocks=[[next(found) for _ in scans] for scans in per_block],
+            coordinates=coordinates(grid, like=self.lift.weight) if self.config.coordinates else None,
+        )
+
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
+        """Lift and sweep."""
+        fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
+        features = self.lift(fields.movedim(0, -1))
+        for block, known in zip(self.blocks_before, weights.blocks, strict=False):
+            features = block(features, weights=known)
+        return features, None
+
+    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+        """Sweep and project."""
+        for block, known in zip(self.blocks_after, weights.blocks[len(self.blocks_before) :], strict=True):
+            features = block(features, weights=known)
+        return self.head(features).movedim(-1, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +172,17 @@ class SSNO(ScanOperator):
 
     config_type = SSNOConfig
     config: SSNOConfig
+
+
+def relative_spacing(
+    spacing: Spacing, *, reference: Sequence[float] | None, n_dims: int, name: str = "spacing"
+) -> tuple[float, ...]:
+    """Grid spacing per axis in units of the reference one; None stands for the reference itself."""
+    if spacing is None:
+        return (1.0,) * n_dims
+    per_axis = tuple(spacing) if isinstance(spacing, Sequence) else (spacing,) * n_dims
+    if len(per_axis) != n_dims or not all(step > 0 for step in per_axis):
+        raise ValueError(
+            f"`{name}` must be one positive distance, or {n_dims} of them (one per grid axis), got {spacing!r}."
+        )
+    return tuple(step / unit for step, unit in zip(per_axis, reference or (1.0,) * n_dims, strict=True))

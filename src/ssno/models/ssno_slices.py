@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, get_args
 
 from torch import nn
 
-from ssno.layers.modes import ModeOptions, require_one_of
+from ssno.base import require_one_of, require_pairs
+from ssno.layers.modes import ModeOptions
 from ssno.layers.slice_mixing import ScanMixing
-from ssno.models.history import require_state_size
 from ssno.models.slices import SliceConfig, SliceOperator
 
 Scan = Literal["linear", "selective"]
@@ -46,7 +46,7 @@ class SSNOSlicesConfig(SliceConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_state_size("d_state", self.d_state)
+        require_pairs("d_state", self.d_state)
         choices = (("scan", Scan), ("directions", Directions), ("sharing", Sharing), ("order", Order))
         for name, allowed in (*choices, ("residual", SliceResidual)):
             require_one_of(name, getattr(self, name), get_args(allowed))

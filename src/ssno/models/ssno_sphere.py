@@ -21,12 +21,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.layers.modes import require_one_of
+from ssno.base import require_one_of
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import Colatitude, SphereSweep
-from ssno.models.operator import Spacing
-from ssno.models.scanning import ScanOperator, ScanSetting
-from ssno.models.ssno import SSNOConfig
+from ssno.models.operator import GridWeights, Spacing
+from ssno.models.ssno import ScanOperator, SSNOConfig
 from ssno.ssm.kernel import Boundary
 from ssno.transforms.sphere import SphereTransform
 from ssno.transforms.sphere_grid import SphereGrid
@@ -87,22 +86,22 @@ class SphereSSNO(ScanOperator):
         super().__init__(config, **fields)
         self.map = SphereMap() if self.config.learned_map else None
 
-    def sampled(self, grid: Sequence[int], *, spacing: Spacing = None) -> ScanSetting:
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
         """As for SS-NO, with the coordinates of a sphere."""
-        setting = super().sampled(grid, spacing=spacing)
-        if setting.coordinates is None:
-            return setting
+        weights = super().grid_weights(grid, spacing=spacing)
+        if weights.coordinates is None:
+            return weights
         theta = torch.linspace(0, torch.pi, grid[0], dtype=self.lift.weight.dtype, device=self.lift.weight.device)
         height = torch.stack([torch.cos(theta), torch.sin(theta)])[..., None]
-        return setting._replace(coordinates=height.expand(-1, -1, grid[1]))
+        return weights._replace(coordinates=height.expand(-1, -1, grid[1]))
 
-    def before(self, frames: Float[Tensor, "n c lat lon"], sampled: ScanSetting) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and sweep, in learned coordinates if there are any."""
-        return super().before(frames if self.map is None else self.map.push(frames), sampled)
+        return super().before(frames if self.map is None else self.map.push(frames), weights)
 
-    def after(self, features: Tensor, passed: None, sampled: ScanSetting) -> Float[Tensor, "n c lat lon"]:
+    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c lat lon"]:
         """Sweep and project, back in colatitude and longitude, cut to the degrees of the data."""
-        answer = super().after(features, passed, sampled)
+        answer = super().after(features, passed, weights)
         if self.map is not None:
             answer = self.map.pull(answer)
         return low_passed(answer) if self.config.band_limited else answer

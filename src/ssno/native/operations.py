@@ -2,7 +2,7 @@
 
 Native code reads and writes by sizes alone, so this is its door: every tensor passes `checked`, which holds its shape
 against the operation's and lays its numbers out in order. The mathematics in PyTorch stands beside the callers
-(`ssno.ssm.fused`, `ssno.layers.gate`, `ssno.layers.head`). Every call needs the library: ask `available` first.
+(`ssno.ssm.fused`, `ssno.layers.block`, `ssno.layers.head`). Every call needs the library: ask `available` first.
 
 Axes: h channel, d direction, o what comes before the scanned axis, l point, i what comes after, p position, c field,
 g = 2h gated channel, w wide channel.

@@ -4,13 +4,14 @@
     toeplitz, fft   sample the kernel, then convolve                                       (`ssno.ssm.convolution`)
     chunked         never form the whole kernel: carry the states along                        (`ssno.ssm.chunked`)
 
-The choice sits here, in `choose_scan`. It follows measurements: `benchmarks/short_axes.py` for the short end,
+The choice sits here. It follows measurements: `benchmarks/short_axes.py` for the short end,
 `benchmarks/long_axes.py` for the long one.
 
 Axes: h channel, n state mode, l grid point, b line, d direction; o and i: what comes before and after the scanned axis.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -42,57 +43,54 @@ FUSED_UP_TO = 256
 """Number of points up to which the fused engine multiplies by matrices."""
 
 
-def choose_scan(
-    length: int, lines: int, device: torch.device, *, boundary: Boundary = "zero", native: bool = False
-) -> ScanMethod:
-    """The fastest way for an axis of `length` points and so many lines; `native`: the fused engine is there."""
-    if length >= CHUNKED_FROM and boundary == "zero":
-        return "chunked"
-    if native and length <= FUSED_UP_TO:
-        return "fused"
-    return choose_method(length, lines, device)
+def carries_states(length: int, boundary: Boundary) -> bool:
+    """Whether an axis is so long that its kernel is better never formed."""
+    return length >= CHUNKED_FROM and boundary == "zero"
 
 
-class Kernels(NamedTuple):
-    """The taps of one scan, one kernel per direction; `ready` holds them as a matrix or a spectrum for repeated use."""
-
-    taps: Float[Tensor, "d h _"]
-    directions: tuple[Direction, ...]
-    boundary: Boundary = "zero"
-    ready: Tensor | None = None
-
-    def prepared(self, lines: int) -> "Kernels":
-        """The same, ready for many scans of so many lines each."""
-        length, device = self.taps.shape[-1], self.taps.device
-        method = choose_scan(length, lines, device, boundary=self.boundary, native=fused(self.taps))
-        maker = {"toeplitz": stacked_matrices, "fft": stacked_spectra}.get(method)
-        return self if maker is None else self._replace(ready=maker(self.taps, self.directions, self.periodic))
-
-    @property
-    def periodic(self) -> bool:
-        return self.boundary != "zero"
+def choose_scan(length: int, lines: int, device: torch.device, *, boundary: Boundary = "zero") -> ScanMethod:
+    """The fastest way for modes on an axis of `length` points and so many lines."""
+    return "chunked" if carries_states(length, boundary) else choose_method(length, lines, device)
 
 
-def scan_kernels(
-    x: Float[Tensor, "h o l i"], kernels: Kernels, *, method: ScanMethod = "auto"
+def choose_for_taps(taps: Float[Tensor, "d h l"], lines: int) -> ScanMethod:
+    """The fastest way for a kernel that is already sampled."""
+    length = taps.shape[-1]
+    return "fused" if length <= FUSED_UP_TO and fused(taps) else choose_method(length, lines, taps.device)
+
+
+def prepared_taps(
+    taps: Float[Tensor, "d h l"], directions: Sequence[Direction], *, periodic: bool, lines: int
+) -> Tensor | None:
+    """Taps as the matrices or spectra that many scans of so many lines each would use; None if they use neither."""
+    maker = {"toeplitz": stacked_matrices, "fft": stacked_spectra}.get(choose_for_taps(taps, lines))
+    return None if maker is None else maker(taps, directions, periodic)
+
+
+def scan_taps(
+    x: Float[Tensor, "h o l i"],
+    taps: Float[Tensor, "d h l"],
+    directions: Sequence[Direction],
+    *,
+    periodic: bool = False,
+    method: ScanMethod = "auto",
+    matrix: Tensor | None = None,
 ) -> Float[Tensor, "h d o l i"]:
-    """Convolve every line with its channel's taps, once per direction."""
+    """Convolve every line with its channel's taps, once per direction. `matrix` is what `prepared_taps` gave."""
     channels, outer, length, inner = x.shape
-    taps, directions, boundary, ready = kernels
-    if ready is not None:
-        method = "fft" if ready.is_complex() else "toeplitz"
+    if matrix is not None:
+        method = "fft" if matrix.is_complex() else "toeplitz"
     elif method == "auto":
-        method = choose_scan(length, outer * inner, x.device, boundary=boundary, native=fused(x, taps))
+        method = choose_for_taps(taps, outer * inner)
     if method == "fused":
         backward = sum(1 << d for d, direction in enumerate(directions) if direction == "backward")
-        return fused_scan(x, taps, backward=backward, periodic=kernels.periodic)
+        return fused_scan(x, taps, backward=backward, periodic=periodic)
     lines = x.transpose(1, 2).reshape(channels, length, outer * inner)
     if method == "toeplitz":
-        matrices = stacked_matrices(taps, directions, kernels.periodic) if ready is None else ready
-        scanned = multiply(matrices, lines)
+        scanned = multiply(stacked_matrices(taps, directions, periodic) if matrix is None else matrix, lines)
     elif method == "fft":
-        spectra = stacked_spectra(taps, directions, kernels.periodic) if ready is None else ready
-        scanned = multiply_spectra(spectra, lines, periodic=kernels.periodic)
+        spectra = stacked_spectra(taps, directions, periodic) if matrix is None else matrix
+        scanned = multiply_spectra(spectra, lines, periodic=periodic)
     else:
         raise ValueError(f"`method` must be 'auto', 'fft', 'toeplitz' or 'fused' where taps are given, got {method!r}.")
     return scanned.unflatten(3, (outer, inner)).transpose(2, 3)

@@ -23,12 +23,11 @@ from ssno.layers.head import Head
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.pointwise import Pointwise
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.scan import AxisSweep, TwoWayScan
 from ssno.layers.spectral import SpectralConvolution
-from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep, TwoWayScan
 from ssno.models.baselines.ffno import FFNO, FactorisedLayer
 from ssno.models.baselines.fno import FourierBlock, FourierOperator
-from ssno.models.scanning import ScanOperator
+from ssno.models.ssno import ScanOperator
 from ssno.ssm.convolution import Direction
 
 Grid = tuple[int, ...]
@@ -80,7 +79,7 @@ def _(layer: S4DBlock, grid: Grid) -> Support:
 @support.register
 def _(layer: TwoWayScan, grid: Grid) -> Support:
     both = support(layer.ahead, grid) | support(layer.back, grid)
-    return both | same(grid) if layer.copies_of_input else both
+    return both | same(grid) if layer.residual_weight else both
 
 
 @support.register

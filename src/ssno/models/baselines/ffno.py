@@ -17,14 +17,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ssno.base import require_positive
 from ssno.layers.head import Head
 from ssno.layers.pointwise import Pointwise, with_coordinates
-from ssno.layers.scan import along
 from ssno.layers.spectral import SpectralConvolution, xavier_normal
+from ssno.layers.sweeps import along
 from ssno.models.baselines.fourier import FourierConfig
-from ssno.models.config import require_positive
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import MemoryOperator
+from ssno.models.operator import GridWeights, MemoryOperator
 from ssno.models.pretrained import Pretrained
 
 
@@ -85,7 +85,7 @@ class FFNO(MemoryOperator, Pretrained):
             activation=nn.Identity(),
         )
 
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
         fields = with_coordinates(frames) if self.config.coordinates else frames
         features = self.lift(fields.movedim(0, -1))
@@ -93,7 +93,7 @@ class FFNO(MemoryOperator, Pretrained):
             features = features + layer(features)
         return features, None
 
-    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Filter and project."""
         *layers, last = self.layers_after
         for layer in layers:

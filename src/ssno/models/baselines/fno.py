@@ -21,13 +21,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ssno.base import require_positive
 from ssno.layers.head import Head
 from ssno.layers.pointwise import Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fourier import FourierConfig
-from ssno.models.config import require_positive
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import MemoryOperator
+from ssno.models.operator import GridWeights, MemoryOperator
 from ssno.models.pretrained import Pretrained
 
 Fourier = TypeVar("Fourier", bound="FullFourierConfig")
@@ -100,7 +100,7 @@ class FourierOperator(MemoryOperator, Pretrained):
         self.blocks_after = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers - config.n_layers // 2))
         self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
         fields = with_coordinates(frames) if self.config.coordinates else frames
         features = self.lift(fields.movedim(0, -1))
@@ -108,7 +108,7 @@ class FourierOperator(MemoryOperator, Pretrained):
             features = functional.gelu(block(features))
         return features, None
 
-    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Filter and project."""
         *blocks, last = self.blocks_after
         for block in blocks:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ssno.base import require_positive
 from ssno.layers.spectral import most_modes
-from ssno.models.config import OperatorConfig, require_positive
+from ssno.models.config import OperatorConfig
 
 Fourier = TypeVar("Fourier", bound="FourierConfig")
 

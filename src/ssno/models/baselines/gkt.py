@@ -22,13 +22,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ssno.base import require_positive
 from ssno.layers.head import Head
 from ssno.layers.pointwise import Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fourier import FourierConfig
-from ssno.models.config import require_positive
 from ssno.models.history import FramesConfig
-from ssno.models.operator import MemoryOperator
+from ssno.models.operator import GridWeights, MemoryOperator
 from ssno.models.pretrained import Pretrained
 
 DECODER_LAYERS = 2
@@ -101,7 +101,7 @@ class GKT(MemoryOperator, Pretrained):
             width, hidden=config.head_channels, out_channels=config.out_channels, activation=functional.silu
         )
 
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and attend: grid points are tokens."""
         fields = with_coordinates(frames) if self.config.coordinates else frames
         u = self.lift(fields.flatten(2).transpose(1, 2))  # n p h
@@ -109,7 +109,7 @@ class GKT(MemoryOperator, Pretrained):
             u = layer(u)
         return u.transpose(1, 2).unflatten(2, frames.shape[2:]), None
 
-    def after(self, features: Tensor, passed: None, sampled: None) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Decode and project."""
         fields = with_coordinates(features) if self.config.coordinates else features
         u = self.to_decoder(fields.movedim(0, -1))  # h *grid n

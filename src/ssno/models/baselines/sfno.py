@@ -26,11 +26,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.layers.modes import require_one_of
+from ssno.base import require_one_of, require_positive
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.config import require_positive
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import MemoryOperator
+from ssno.models.operator import GridWeights, MemoryOperator
 from ssno.models.pretrained import Pretrained
 from ssno.transforms.legendre import legendre
 from ssno.transforms.sphere import SphereTransform
@@ -134,7 +133,7 @@ class SFNO(MemoryOperator, Pretrained):
         self.blocks_after = nn.ModuleList(blocks[config.n_layers // 2 :])
         self.project = linear(width, config.out_channels, variance=1 / width)
 
-    def before(self, frames: Float[Tensor, "n c lat lon"], sampled: None) -> tuple[Tensor, Tensor]:
+    def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, Tensor]:
         """Lift, say where, filter. The newest frame passes by."""
         if tuple(frames.shape[2:]) != self.config.grid:
             raise ValueError(
@@ -152,7 +151,7 @@ class SFNO(MemoryOperator, Pretrained):
         newest = frames[:, -self.config.in_channels :][:, : self.config.out_channels]
         return features.permute(3, 1, 0, 2), newest
 
-    def after(self, features: Tensor, passed: Tensor, sampled: None) -> Float[Tensor, "n c lat lon"]:
+    def after(self, features: Tensor, passed: Tensor, weights: GridWeights) -> Float[Tensor, "n c lat lon"]:
         """Filter and project."""
         features = features.permute(2, 1, 3, 0)
         for block in self.blocks_after:

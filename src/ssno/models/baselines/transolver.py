@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 
 from torch import nn
 
-from ssno.layers.modes import require_one_of
+from ssno.base import require_one_of
 from ssno.layers.slice_mixing import AttentionMixing, NoMixing
 from ssno.models.slices import SliceConfig, SliceOperator
 

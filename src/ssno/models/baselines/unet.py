@@ -17,10 +17,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.base import require_positive
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.config import require_positive
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import MemoryOperator
+from ssno.models.operator import GridWeights, MemoryOperator
 from ssno.models.pretrained import Pretrained
 
 CONVOLUTION: dict[int, type[nn.Module]] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
@@ -76,7 +76,7 @@ class UNet(MemoryOperator, Pretrained):
         self.decoder = nn.ModuleList(block(2 * width, width, axes) for width in reversed(widths[:-1]))
         self.project = CONVOLUTION[axes](widths[0], config.out_channels, kernel_size=1)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], sampled: None) -> tuple[Tensor, Tensor]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Tensor]:
         """The first two encoder levels; the first one's features pass memory by."""
         grid = frames.shape[2:]
         if any(points % 2**HALVINGS for points in grid):
@@ -93,7 +93,7 @@ class UNet(MemoryOperator, Pretrained):
         first = self.encoder[0](with_coordinates(frames) if self.config.coordinates else frames)
         return self.encoder[1](self.pool(first)).movedim(0, -1), first
 
-    def after(self, features: Tensor, passed: Tensor, sampled: None) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Tensor, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """The remaining encoder levels, then the decoder."""
         levels = [passed, features.movedim(-1, 0)]
         for encode in self.encoder[2:]:

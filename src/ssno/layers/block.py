@@ -1,0 +1,271 @@
+"""What every S4 block is: a linear scan of each channel, then a gate that mixes channels.
+
+    y_d = kernel_d * x + skip_d x                                      the scan, once per direction d
+    out = r x + sum_d GLU( W_d GELU(y_d) + bias_d )                    the gate; W_d: h -> 2h,  GLU(a, b) = a sigmoid(b)
+
+Blocks differ in the system behind the kernel: diagonal (`ssno.layers.s4d`), diagonal plus low rank (`ssno.layers.s4`).
+One block scans in one direction; a forward and a backward one share a scan (`ssno.layers.sweeps`). r counts residuals.
+
+A gate is computed in three ways that agree to rounding: written out for PyTorch to differentiate and compile
+(`plain_gate`); with a backward pass that keeps y alone and works through the positions in pieces that fit the cache
+(`GateFunction`); and the same in native code (`ssno.native`).
+
+Axes: b line, h channel, g = 2h gated channel, d direction, l grid point, p position; o and i: what comes before and
+after the scanned axis. `forward` takes (b, h, l) like every sequence layer; models call `gated_scan` with (h, o, l, i),
+the layout of a field with its channel first, in which a scan is one matrix product per channel and no copy is made.
+"""
+
+import abc
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from ssno.native import operations
+from ssno.native.engine import fused, plain
+from ssno.ssm.convolution import Direction
+from ssno.ssm.kernel import Boundary
+from ssno.ssm.scan import ScanMethod, carries_states, prepared_taps, scan_taps
+
+PIECE = 16384
+"""Positions handled at a time by `GateFunction`: fastest between 2048 and 16384, steadiest on a busy machine here."""
+
+
+class GatedBlock(nn.Module, abc.ABC):
+    """Interface of the S4 blocks, with the part that is the same in all: skip, mixing and gate."""
+
+    direction: Direction = "forward"
+    boundary: Boundary = "zero"
+    method: ScanMethod = "auto"
+    carries: ClassVar[bool] = False
+    """Whether `carried` exists: the scan by carrying states along, without any kernel."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.skip = nn.Parameter(torch.randn(channels))
+        self.mix = nn.Linear(channels, 2 * channels)
+
+    @abc.abstractmethod
+    def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
+        """The convolution kernel on `length` points, without the skip."""
+
+    @classmethod
+    def kernels(cls, blocks: Sequence[Any], length: int, *, spacing: float = 1.0) -> Float[Tensor, "s h l"]:
+        """The kernels of several blocks of this kind."""
+        return torch.stack([block.kernel(length, spacing=spacing) for block in blocks])
+
+    def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
+        """Scan every sequence. `spacing` is the grid spacing in units of the reference one."""
+        (weights,) = scan_weights([((self,), x.shape[-1], spacing)])
+        return gated_scan(x.transpose(0, 1)[..., None], weights)[..., 0].transpose(0, 1)
+
+    def taps(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
+        """The kernel with the skip as one more tap at distance zero."""
+        return with_skip(self.kernel(length, spacing=spacing), self.skip)
+
+    def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
+        """kernel * x + skip x by carrying states along."""
+        raise NotImplementedError
+
+
+def with_skip(
+    kernel: Float[Tensor, "*systems h l"], skip: Float[Tensor, "*systems h"]
+) -> Float[Tensor, "*systems h l"]:
+    """Kernels with the skip added at distance zero: the taps of kernel * x + skip x."""
+    return torch.cat([kernel[..., :1] + skip[..., None], kernel[..., 1:]], dim=-1)
+
+
+class ScanWeights(NamedTuple):
+    """What one scan needs of its blocks (one, or one per direction) on axes of one length and spacing."""
+
+    blocks: tuple[GatedBlock, ...]
+    spacing: float
+    taps: Float[Tensor, "d h l"] | None
+    """None on an axis so long that states are carried along instead."""
+    mix: Float[Tensor, "d g h"]
+    bias: Float[Tensor, "d g"]
+    matrix: Tensor | None = None
+    """The taps as stacked matrices or spectra, for repeated use."""
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        return tuple(block.direction for block in self.blocks)
+
+    @property
+    def periodic(self) -> bool:
+        return self.blocks[0].boundary != "zero"
+
+    def prepared(self, lines: int) -> "ScanWeights":
+        """The same, ready for many scans of so many lines each."""
+        if self.taps is None:
+            return self
+        return self._replace(matrix=prepared_taps(self.taps, self.directions, periodic=self.periodic, lines=lines))
+
+
+def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[ScanWeights]:
+    """Weights for scans given as (blocks, length, spacing), in order; the kernels of like blocks are sampled together.
+
+    A kernel costs little, but many small operations; sixteen of them cost sixteen times as many.
+    """
+    blocks = [block for scan, _, _ in scans for block in scan]
+    mixes = torch.stack([block.mix.weight for block in blocks]).split([len(scan) for scan, _, _ in scans])
+    biases = torch.stack([block.mix.bias for block in blocks]).split([len(scan) for scan, _, _ in scans])
+    groups: dict[Any, list[int]] = {}
+    for index, (scan, length, spacing) in enumerate(scans):
+        if not _carries(scan[0], length):
+            groups.setdefault((type(scan[0]), length, spacing, scan[0].boundary), []).append(index)
+    taps: list[Tensor | None] = [None] * len(scans)
+    for (kind, length, spacing, _), members in groups.items():
+        alike = [block for index in members for block in scans[index][0]]
+        sampled = with_skip(
+            kind.kernels(alike, length, spacing=spacing), torch.stack([block.skip for block in alike])
+        ).split([len(scans[index][0]) for index in members])
+        for index, part in zip(members, sampled, strict=True):
+            taps[index] = part
+    return [
+        ScanWeights(tuple(scan), spacing, *parts)
+        for (scan, _, spacing), *parts in zip(scans, taps, mixes, biases, strict=True)
+    ]
+
+
+def _carries(block: GatedBlock, length: int) -> bool:
+    asked = block.method == "chunked" or (block.method == "auto" and carries_states(length, block.boundary))
+    return asked and block.carries
+
+
+def gated_scan(
+    x: Float[Tensor, "h o l i"], weights: ScanWeights, *, residual_weight: int = 0
+) -> Float[Tensor, "h o l i"]:
+    """Scan along l with every block in its direction, gate, add up, and add `residual_weight` times x."""
+    channels, outer, length, inner = x.shape
+    if outer > 1 and inner > 1 and not fused(x):  # only native code scans a middle axis as it lies
+        lines = x.transpose(1, 2).reshape(channels, 1, length, outer * inner)
+        out = gated_scan(lines, weights, residual_weight=residual_weight)
+        return out.view(channels, length, outer, inner).transpose(1, 2)
+    if weights.taps is None:
+        lines = x.transpose(1, 2).flatten(2)
+        carried = torch.stack([block.carried(lines, spacing=weights.spacing) for block in weights.blocks], dim=1)
+        y = carried.unflatten(3, (outer, inner)).transpose(2, 3)
+    else:
+        y = scan_taps(
+            x,
+            weights.taps,
+            weights.directions,
+            periodic=weights.periodic,
+            method=weights.blocks[0].method,
+            matrix=weights.matrix,
+        )
+    residual = x.reshape(channels, -1)
+    out = gate(y.flatten(2), weights.mix, weights.bias, residual=residual, residual_weight=residual_weight)
+    return out.view(x.shape)
+
+
+def gate(
+    y: Float[Tensor, "h d p"],
+    weight: Float[Tensor, "d g h"],
+    bias: Float[Tensor, "d g"],
+    *,
+    residual: Float[Tensor, "h p"] | None = None,
+    residual_weight: int = 0,
+) -> Float[Tensor, "h p"]:
+    """Gate and sum all directions, and add `residual_weight` times the residual."""
+    if plain():
+        return plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
+    residual = residual if residual_weight else None
+    if not torch.is_grad_enabled():
+        return computed_gate(y, weight, bias, residual, residual_weight)
+    return GateFunction.apply(y, weight, bias, residual, residual_weight)
+
+
+def plain_gate(
+    y: Float[Tensor, "h d p"],
+    weight: Float[Tensor, "d g h"],
+    bias: Float[Tensor, "d g"],
+    *,
+    residual: Float[Tensor, "h p"] | None = None,
+    residual_weight: int = 0,
+) -> Float[Tensor, "h p"]:
+    """The formula, written out."""
+    out = residual_weight * residual if residual_weight and residual is not None else None
+    for direction, (matrix, shift) in enumerate(zip(weight, bias, strict=True)):
+        mixed = torch.addmm(shift[:, None], matrix, functional.gelu(y[:, direction]))
+        gated = functional.glu(mixed, dim=0)
+        out = gated if out is None else out + gated
+    assert out is not None, "at least one direction"
+    return out
+
+
+def computed_gate(y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int) -> Tensor:
+    """The formula in native code, or piece by piece."""
+    y = y.contiguous()
+    if fused(y, weight, bias):
+        return operations.gate_forward(y, weight, bias, residual, residual_weight)
+    if y.shape[2] <= PIECE:  # one piece: fewer and larger operations
+        gated = functional.glu(torch.baddbmm(bias[..., None], weight, functional.gelu(y).transpose(0, 1)), dim=1).sum(0)
+        return gated if residual is None else gated.add_(residual, alpha=residual_weight)
+    out = torch.mul(residual, residual_weight) if residual is not None else torch.zeros_like(y[:, 0])
+    for piece, active, mixed in pieces(y, 1):
+        for direction in range(y.shape[1]):
+            here = y[:, direction, piece]
+            torch.ops.aten.gelu.out(here, out=active)
+            torch.addmm(bias[direction, :, None], weight[direction], active, out=mixed)
+            value, openness = mixed.chunk(2)
+            out[:, piece].addcmul_(value, openness.sigmoid_())
+    return out
+
+
+class GateFunction(torch.autograd.Function):
+    """`gate` with a backward pass that keeps y and the weights, nothing else."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int
+    ) -> Tensor:
+        y = y.contiguous()
+        ctx.save_for_backward(y, weight, bias)
+        ctx.residual_weight = residual_weight
+        return computed_gate(y, weight, bias, residual, residual_weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        y, weight, bias = ctx.saved_tensors
+        grad_residual = None
+        if ctx.needs_input_grad[3]:
+            grad_residual = grad if ctx.residual_weight == 1 else ctx.residual_weight * grad
+        if fused(y, weight, bias):
+            return *operations.gate_backward(y, weight, bias, grad), grad_residual, None
+        grad_y, grad_weight, grad_bias = torch.empty_like(y), torch.zeros_like(weight), torch.zeros_like(bias)
+        for piece, active, mixed, scratch in pieces(y, 2):
+            for direction in range(y.shape[1]):
+                here = y[:, direction, piece]
+                torch.ops.aten.gelu.out(here, out=active)
+                torch.addmm(bias[direction, :, None], weight[direction], active, out=mixed)
+                value, openness = mixed.chunk(2)
+                openness.sigmoid_()
+                torch.mul(grad[:, piece], openness, out=scratch)  # gradient of the value
+                value.mul_(scratch)
+                torch.addcmul(value, value, openness, value=-1, out=openness)  # gradient of the gate
+                value.copy_(scratch)
+                grad_weight[direction].addmm_(mixed, active.t())
+                grad_bias[direction] += mixed.sum(1)
+                torch.mm(weight[direction].t(), mixed, out=scratch)
+                torch.ops.aten.gelu_backward.grad_input(scratch, here, grad_input=grad_y[:, direction, piece])
+        return grad_y, grad_weight, grad_bias, grad_residual, None
+
+
+def pieces(y: Float[Tensor, "h d p"], narrow: int) -> Iterator[tuple[Any, ...]]:
+    """Slices of the positions, each with room for one wide (2h) and `narrow` narrow (h) sets of features, reused."""
+    channels, _, positions = y.shape
+    size = min(PIECE, positions)
+    buffers = [y.new_empty(rows * size) for rows in (channels, 2 * channels, *[channels] * (narrow - 1))]
+    for first in range(0, positions, size):
+        count = min(size, positions - first)
+        yield (
+            slice(first, first + count),
+            *(buffer[: buffer.numel() // size * count].view(-1, count) for buffer in buffers),
+        )
