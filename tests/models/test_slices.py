@@ -215,11 +215,11 @@ def test_models_refuse_grids_they_cannot_take() -> None:
     with pytest.raises(
         ValueError, match="Model 'ssno' takes data on 'cartesian' or 'sphere' grids, but these data are on 'points'"
     ):
-        MODELS["ssno"]().check_grid("points")
+        MODELS["ssno"]().check_grid_type("points")
     with pytest.raises(ValueError, match="Model 'ssno-slices' takes data on 'points' grids, but these data"):
-        SSNOSlicesConfig().check_grid("cartesian")
+        SSNOSlicesConfig().check_grid_type("cartesian")
     for grid in ("cartesian", "sphere", "points"):
-        MODELS["persistence"]().check_grid(grid)
+        MODELS["persistence"]().check_grid_type(grid)
 
 
 @pytest.mark.usefixtures("as_users_call_it")

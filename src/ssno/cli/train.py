@@ -88,7 +88,7 @@ def train(arguments: list[str]) -> None:
             if "--config" not in chosen and named == "fast":
                 run = run.suited(data, given=given)
             if "--config" not in chosen and "train.batch_size" not in given:
-                usual = recipe(named, n_dims=len(data.axes))  # type: ignore[arg-type]
+                usual = recipe(named, n_dims=len(data.axes), dataset=data.name)  # type: ignore[arg-type]
                 run = replace(run, train=replace(run.train, batch_size=usual.batch_size))
         if command.check_resume:
             report_check(run, as_json=command.json)

@@ -8,6 +8,7 @@
     torus-vis-force   200 -> 20 (0::10)        64        1e-3    target        groups in the file
     ce-rm             21 -> 11 (0::2)          64        1e-3    same          first 1000 / last 200
     gce-rt            11                       64        1e-3    same          first 1000 / last 200
+    kt-foil, airfrans 2                        all       0       -             as stored; coordinates are not disturbed
 
 Every entry can be overridden where it is used. Datasets that are not listed use everything as it is stored. Our own
 torus and Euler data hold only the frames that are used (20, 20 and 11), so nothing is left out of those. Where there is
@@ -22,7 +23,7 @@ from ssno.data.windows import Alignment
 
 @dataclass(frozen=True)
 class Defaults:
-    """Conventions of one dataset. `splits` divide a public file that holds all trajectories.
+    """Conventions of one dataset. `splits` divide a public file that holds all trajectories; `cloud`: points, no grid.
 
     `time_index` thins files with at least `thinned_from` frames; shorter ones are taken whole.
     """
@@ -32,6 +33,7 @@ class Defaults:
     points: int | None = None
     noise: float = 1e-3
     alignment: Alignment = "same"
+    cloud: bool = False
     splits: Mapping[str, slice] = field(default_factory=dict)
 
     def frames_of(self, stored: int) -> slice:
@@ -57,6 +59,8 @@ TABLE: Mapping[str, Defaults] = {
     "torus-vis-force": Defaults(EVERY_TENTH, 21, points=64, alignment="target"),
     "ce-rm": Defaults(slice(0, None, 2), 12, points=64, splits=_first_and_last(1000, 200)),
     "gce-rt": Defaults(points=64, splits=_first_and_last(1000, 200)),
+    "kt-foil": Defaults(noise=0.0, cloud=True),
+    "airfrans": Defaults(noise=0.0, cloud=True),
 }
 
 

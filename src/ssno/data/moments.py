@@ -78,12 +78,12 @@ class Summary:
     context_change: Moments
 
     @classmethod
-    def of(cls, frames: Frames) -> "Summary":
-        """Statistics of some trajectories in memory."""
+    def of(cls, frames: Frames, *, first: int = 0) -> "Summary":
+        """Statistics of some trajectories in memory; fields are looked at from frame `first` on."""
         both = [values.numpy() for values in frames]
         with np.errstate(over="ignore", invalid="ignore"):  # infinity minus infinity, or more than float32 holds
             changes = [np.diff(values, axis=1) for values in both]
-            return cls(*(Moments.of(values) for values in (*both, *changes)))
+            return cls(*(Moments.of(values) for values in (*(values[:, first:] for values in both), *changes)))
 
     def merged(self, other: "Summary") -> "Summary":
         """Statistics of both sets together."""
@@ -99,12 +99,15 @@ def chunks(data: Trajectories, *, size: int = CHUNK) -> Iterator[slice]:
 
 
 def summarise(data: Trajectories, *, finite: bool = True, size: int = CHUNK) -> Summary:
-    """Statistics over all trajectories, frames and points, reading a chunk at a time."""
+    """Statistics over all trajectories, frames and points, reading a chunk at a time.
+
+    The first frame of a flow past a body is the undisturbed stream, no flow: on clouds of points it does not count.
+    """
     if len(data) == 0:
         raise ValueError(f"`data` {data.name!r} has no trajectories to take statistics of.")
     total = None
     for chunk in chunks(data, size=size):
-        part = Summary.of(data.read(chunk, finite=finite))
+        part = Summary.of(data.read(chunk, finite=finite), first=int(data.grid_type == "points"))
         total = part if total is None else total.merged(part)
     assert total is not None
     return total

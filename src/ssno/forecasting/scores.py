@@ -6,12 +6,13 @@
     rel_l2_step        rollout error frame by frame
 
 Given frames are never counted. With several fields, `rel_l2/name` is the error of one field alone. These are what
-training looks at; `metrics=EVERY` adds those of `ssno.forecasting.errors` and looks for forecasts that run away.
+training looks at; `metrics=EVERY` adds those of `ssno.forecasting.errors` and looks for forecasts that run away. On
+clouds of points, errors on the wall and of the lift are always there (`ssno.forecasting.cloud_scores`).
 """
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Plan, Window, next_frames, slot_context
+from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
@@ -27,7 +29,9 @@ from ssno.metrics.relative import trajectory_errors
 from ssno.metrics.runaway import NEVER, largest, runaway_step
 
 TRAINING = ("rel_l2", "rel_l2_normalised", "rel_l2_onestep")
-EVERY = (*TRAINING, *FORECAST_METRICS[1:], "runaway")
+EVERY = (*TRAINING, *FORECAST_METRICS[1:], "runaway", *CLOUD_METRICS)
+FOR_CLOUDS = frozenset((*TRAINING, "nrmse", "vrmse", "runaway", *CLOUD_METRICS))
+"""The others look along axes of a grid, or along time."""
 
 Predict = Callable[[Frames, range], Tensor]
 """Forecasts of all predicted frames from a batch of whole trajectories; the range says which trajectories."""
@@ -65,6 +69,7 @@ def score(
     `metrics` are those of training by default; `EVERY` for all, or any choice among them.
     """
     window = forecaster.window
+    cloud = CloudScores(data.fields, data.context_fields) if data.grid_type == "points" else None
 
     def predict(frames: Frames, _: range) -> Tensor:
         plan = window.plan(frames.state.shape[1])
@@ -80,9 +85,13 @@ def score(
             errors["rel_l2_normalised"] = trajectory_errors(units.encode(forecast), units.encode(truth))
         if "rel_l2_onestep" in metrics:
             errors["rel_l2_onestep"] = one_step_errors(forecaster, frames, spacing=data.spacing)
+        if cloud is not None:
+            normalised = forecaster.normalisers.state.method != "none"
+            errors |= cloud.add(forecast, truth, frames, units if normalised else None)
         return errors
 
-    return score_forecasts(predict, data, window, batch_size=batch_size, metrics=metrics, more=more)
+    scores = score_forecasts(predict, data, window, batch_size=batch_size, metrics=metrics, more=more)
+    return scores if cloud is None else replace(scores, means={**scores.means, **cloud.lift()})
 
 
 def score_forecasts(
@@ -98,6 +107,8 @@ def score_forecasts(
     for name in metrics:
         if name not in EVERY:
             raise ValueError(f"`metrics` must be among {', '.join(EVERY)}; got {name!r}.")
+    if data.grid_type == "points":
+        metrics = FOR_CLOUDS & set(metrics)
     plan = window.plan(len(data.times))
     collected: dict[str, list[Tensor]] = {}
     runaways: list[Runaway] = []

@@ -4,8 +4,8 @@
 
 The contour is a closed polygon of wall points in counter-clockwise order; (dy, -dx) is a side's length times its
 outward normal, so a constant pressure gives no force, exactly. p is the pressure over density and U the inlet speed at
-angle a. The rule is of second order in the length of the sides. With `normals` given, their mean over both ends replaces
-the normal of a side, as AirfRANS does.
+angle a. The rule is of second order in the length of the sides. With `normals` given, their mean over both ends
+replaces the normal of a side, as AirfRANS does.
 
 Axes: b case, m wall point.
 """

@@ -1,4 +1,4 @@
-"""Do two lists put things in the same order? Spearman's correlation: Pearson's of the ranks, ties sharing their mean."""
+"""Do two lists put things in the same order? Spearman's correlation: Pearson's of the ranks, ties sharing a mean."""
 
 import torch
 from jaxtyping import Float

@@ -41,7 +41,7 @@ class OperatorConfig(abc.ABC):
         if self.n_dims not in (1, 2, 3):
             raise ValueError(f"`n_dims` must be 1, 2 or 3, got {self.n_dims}.")
 
-    def check_grid(self, grid_type: str) -> None:
+    def check_grid_type(self, grid_type: str) -> None:
         """Refuse data on a kind of grid that the model cannot take."""
         if grid_type not in self.grid_types:
             raise ValueError(

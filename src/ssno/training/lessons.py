@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ssno.data.clouds import at_points, drawn_points, wall_mask
 from ssno.data.noise import noise_like, sample_generator
 from ssno.data.trajectories import Frames
 from ssno.data.windows import next_frames, slot_context
@@ -40,6 +41,8 @@ class Lesson(NamedTuple):
     parts: tuple[range, ...]
     """Slots that count, in pieces between which no gradient passes."""
     stage: Stage
+    wall: Tensor | None = None
+    """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
 
 
 def prepare(
@@ -50,15 +53,23 @@ def prepare(
     stage: Stage,
     key: Key = (0, 0, 0),
     noise: float = 0.0,
+    points: int = 0,
+    walls: bool = False,
 ) -> Lesson:
-    """Make a batch ready; `samples` are the trajectories' numbers in the dataset, and none gets no noise."""
+    """Make a batch ready; `samples` are the trajectories' numbers in the dataset, and none gets no noise.
+
+    Of clouds, `points` points are drawn, the same of every case in the batch (0: all), and `walls` finds their walls.
+    """
     window, drawn_for = forecaster.window, samples or (0,) * len(frames.state)
     if stage.frames:
         room = window.plan(frames.state.shape[1]).predicted.stop
         length = stage.length(window, room)
         firsts = places(room - length, key, drawn_for)
         frames, window = Frames(*(cut_out(part, firsts, length) for part in frames)), stage.window(window)
+    if points and points < frames.state.shape[-1]:
+        frames = at_points(frames, drawn_points(frames.state.shape[-1], points, *key).to(frames.state.device))
     state, context = frames
+    wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
     plan = window.plan(state.shape[1])
     clean = forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state)
     seen, known = clean[:, :-1], slot_context(forecaster.encode_context(context), forecaster.alignment)
@@ -72,12 +83,12 @@ def prepare(
     if stage.parallel:
         # A model that takes K frames as channels has no answer before its first window.
         slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)
-        return Lesson(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage)
+        return Lesson(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, wall)
     forced = forced_frames(stage.forcing, seen.shape[1], key, drawn_for).to(seen.device)
     slots = range(plan.start, plan.loss_slots.stop)
     size = stage.cut or len(slots)
     parts = tuple(slots[first : first + size] for first in range(0, len(slots), size))
-    return Lesson(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage)
+    return Lesson(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, wall)
 
 
 def places(room: int, key: Key, samples: Sequence[int]) -> list[int]:

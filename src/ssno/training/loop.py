@@ -69,7 +69,7 @@ class Loop:
         self.valid, self.options, self.place, self.reporter = valid, options, place, reporter
         self.folder, self.stop_after, self.tensorboard, self.sections = folder, stop_after, tensorboard, sections or {}
         self.model = forecaster.model
-        self.objective = Objective(forecaster, compile=options.compile)
+        self.objective = Objective(forecaster, compile=options.compile, surface_weight=options.surface_weight)
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None
         self.source = BatchSource(
@@ -146,6 +146,8 @@ class Loop:
             stage=options.rollout.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
             noise=options.noise,
+            points=options.points,
+            walls=options.loss == "volume_surface",
         )
         # DDP averages gradients over processes; weighing by the whole batch makes that the mean over trajectories.
         weight = self.place.world / batch.whole if batch.samples else 0.0

@@ -85,7 +85,7 @@ def forecast_memory(
 
     def step(stage: Stage) -> Callable[[int, int], int]:
         return lambda trajectories, frames: peak_bytes(
-            lambda: one_step(forecaster, data, replace(stage, frames=frames), trajectories)
+            lambda: one_step(forecaster, data, replace(stage, frames=frames), trajectories, options.points)
         )
 
     def evaluation(trajectories: int) -> int:
@@ -95,7 +95,7 @@ def forecast_memory(
     with torch.random.fork_rng():
         forecaster.train()
         for stage in stages:
-            one_step(forecaster, data, replace(stage, frames=stage.pushforward + 1), 1)
+            one_step(forecaster, data, replace(stage, frames=stage.pushforward + 1), 1, options.points)
         load_libraries()
         before, most_before = resident(), memory_in_use()
         peaks = []
@@ -112,10 +112,10 @@ def forecast_memory(
     return max(most_before, before + kept + round(max(*peaks, saving)))
 
 
-def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int) -> None:
+def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int, points: int = 0) -> None:
     """Forward and backward pass of a lesson, without an optimiser."""
     objective = Objective(forecaster)
-    lesson, carry = prepare(forecaster, data.read(range(trajectories)), stage=stage), None
+    lesson, carry = prepare(forecaster, data.read(range(trajectories)), stage=stage, points=points), None
     for part in range(len(lesson.parts)):
         losses, carry = objective(lesson, part, carry)
         losses.sum().backward()

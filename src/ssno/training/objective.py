@@ -9,6 +9,8 @@ has its own backward pass, so that only one piece is ever in memory. Summed over
 
     loss[b] = 1/S sum_s |answer[b, s] - truth[b, s]| / |truth[b, s]|          s the slots that count, S of them
 
+On clouds of points the loss may be mean squares instead: those off the wall plus `surface_weight` times those on it.
+
 Pushforward replaces inputs by predictions without gradient, all slots at once: after p rounds slot s sees frames that
 the model predicted min(p, s - first) steps ahead, and the gradient knows only the last step.
 
@@ -23,6 +25,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ssno.forecasting.forecaster import Forecaster
 from ssno.metrics.relative import frame_errors
+from ssno.metrics.surface import volume_and_surface
 from ssno.models.operator import OperatorState
 from ssno.training.compilation import compiled
 from ssno.training.lessons import Lesson
@@ -41,10 +44,12 @@ class Objective(nn.Module):
     Args:
         forecaster: the model with its units.
         compile: run its forward pass through torch.compile.
+        surface_weight: weight of the wall, where lessons tell walls apart.
     """
 
-    def __init__(self, forecaster: Forecaster, *, compile: bool = False):
+    def __init__(self, forecaster: Forecaster, *, compile: bool = False, surface_weight: float = 1.0):
         super().__init__()
+        self.surface_weight = surface_weight
         self.forecaster = forecaster
         self.predict = compiled(forecaster.forward) if compile else forecaster.forward
         self.step = compiled(forecaster.step) if compile else forecaster.step
@@ -56,8 +61,15 @@ class Objective(nn.Module):
             answers = self._all_slots(lesson, slots.start)[:, : len(slots)]
         else:
             answers, carry = self._unrolled(lesson, lesson.forced, slots, carry)
-        errors = frame_errors(answers, lesson.truth[:, slots.start : slots.stop])
+        errors = self._errors(answers, lesson.truth[:, slots.start : slots.stop], lesson.wall)
         return errors.sum(dim=1) / sum(map(len, lesson.parts)), carry
+
+    def _errors(self, answers: Tensor, truth: Tensor, wall: Tensor | None) -> Tensor:
+        """The loss of every trajectory and slot."""
+        if wall is None:
+            return frame_errors(answers, truth)
+        volume, surface = volume_and_surface(answers, truth, wall)
+        return volume.mean(dim=2) + self.surface_weight * surface.mean(dim=2)
 
     def _all_slots(self, lesson: Lesson, first: int) -> Tensor:
         """Answers of slot `first` and all later ones."""

@@ -12,6 +12,7 @@ from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
+from ssno.models.config import OperatorConfig
 from ssno.runs.claim import claimed
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as named_recipe
@@ -137,6 +138,8 @@ def check_fit(model: nn.Module, data: Trajectories) -> None:
         value = getattr(config, name, expected)
         if value != expected:
             raise ValueError(f"The model has {name} = {value}, but {reason}. Build it with `{name}={expected}`.")
+    if isinstance(config, OperatorConfig):
+        config.check_grid_type(data.grid_type)
     check_grid = getattr(model, "check_grid", None)
     if callable(check_grid):
         check_grid(tuple(axis.points for axis in data.axes))

@@ -1,0 +1,94 @@
+"""How good a forecast of a flow past an aerofoil is: errors in the volume and on the wall, and the lift.
+
+    volume_mse, surface_mse     mean squared error in normalised units, off the wall and on it: mean over points of a
+                                case, then over fields (`/FIELD`: one field), then over cases
+    lift_rel, lift_rel_median   |dC_L| / |C_L|: mean, which cases with little lift rule, and median
+    lift_abs, lift_bias         mean |dC_L| and mean dC_L
+    lift_rank                   rank correlation of forecast and true lift coefficients
+
+The true C_L is that of the true pressure on the same contour, so the quadrature cancels. A field that is exactly 0 on
+the whole wall of a case (no slip) is known there, and is set before anything is scored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ssno.data.clouds import wall_mask
+from ssno.data.normalise import AffineMap
+from ssno.data.trajectories import Frames
+from ssno.metrics.lift import contour_force, lift_coefficient
+from ssno.metrics.ranks import rank_correlation
+from ssno.metrics.surface import volume_and_surface
+
+CLOUD_METRICS = (
+    *("volume_mse", "surface_mse"),
+    *("lift_rel", "lift_rel_median", "lift_abs", "lift_bias", "lift_rank"),
+)
+
+
+@dataclass
+class CloudScores:
+    """Scores batch after batch; `lift` sums up once all are in."""
+
+    fields: Sequence[str]
+    context_fields: Sequence[str]
+    forecast_lifts: list[float] = field(default_factory=list)
+    true_lifts: list[float] = field(default_factory=list)
+
+    def add(
+        self,
+        forecast: Float[Tensor, "b t c p"],
+        truth: Float[Tensor, "b t c p"],
+        frames: Frames,
+        units: AffineMap | None,
+    ) -> dict[str, Float[Tensor, " b"]]:
+        """Errors of each case; those in normalised units only if the forecaster has any."""
+        wall = wall_mask(frames.context, self.context_fields)
+        forecast = with_known_walls(forecast, truth, wall)
+        self._add_lifts(forecast, truth, frames, wall)
+        if units is None:
+            return {}
+        errors = {}
+        means = volume_and_surface(units.encode(forecast), units.encode(truth), wall)
+        for name, per_field in zip(("volume_mse", "surface_mse"), means, strict=True):
+            errors[name] = per_field.mean(dim=(1, 2))
+            errors |= {f"{name}/{one}": per_field[:, :, c].mean(dim=1) for c, one in enumerate(self.fields)}
+        return errors
+
+    def _add_lifts(self, forecast: Tensor, truth: Tensor, frames: Frames, wall: Tensor) -> None:
+        if "p" not in self.fields:
+            return
+        pressure = list(self.fields).index("p")
+        x, y = (list(self.context_fields).index(name) for name in "xy")
+        inlet = frames.state[:, 0, :2, 0].double()
+        for case, on_wall in enumerate(wall):
+            place = frames.context[case, 0, [x, y]][:, on_wall].T[None].double()
+            for lifts, flow in ((self.forecast_lifts, forecast), (self.true_lifts, truth)):
+                force = contour_force(place, flow[case, -1, pressure, on_wall][None].double())
+                lifts.append(lift_coefficient(force, inlet[case][None]).item())
+
+    def lift(self) -> dict[str, float]:
+        """Errors of the lift over all cases so far."""
+        if not self.true_lifts:
+            return {}
+        forecast, truth = (torch.tensor(lifts, dtype=torch.float64) for lifts in (self.forecast_lifts, self.true_lifts))
+        gap = forecast - truth
+        relative = gap.abs() / truth.abs()
+        return {
+            "lift_rel": relative.mean().item(),
+            "lift_rel_median": relative.median().item(),
+            "lift_abs": gap.abs().mean().item(),
+            "lift_bias": gap.mean().item(),
+            "lift_rank": rank_correlation(forecast, truth),
+        }
+
+
+def with_known_walls(forecast: Tensor, truth: Tensor, wall: Bool[Tensor, "b p"]) -> Tensor:
+    """The forecast with 0 on the wall wherever the true field is exactly 0 on all of it."""
+    on_wall = wall[:, None, None]
+    known = ((truth == 0) | ~on_wall).all(dim=-1, keepdim=True) & on_wall
+    return torch.where(known, 0.0, forecast)
