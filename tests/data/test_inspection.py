@@ -23,7 +23,7 @@ def test_a_recognised_file_is_described_completely(tmp_path, public_files) -> No
     path = tmp_path / "KS_train_nu0.1.h5"
     values = public_files.lpsda_ks(path, "train")
     found, sets = inspect_data(path)
-    assert (found.format, found.container, found.name, found.frames) == ("KS of the LPSDA fork", "hdf5", "ks", 26)
+    assert (found.format, found.container, found.name, found.frames) == ("LPSDA fork", "hdf5", "ks", 26)
     assert found.dt == pytest.approx(0.1)
     assert found.axes[0]["spacing"] == 2.0
     assert found.parameters == {"viscosity": (0.1, 0.1)}

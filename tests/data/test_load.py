@@ -58,6 +58,18 @@ def test_without_a_validation_split_the_last_training_trajectories_are_held_out(
     np.testing.assert_array_equal(everything, np.concatenate([train, valid, test]))
 
 
+def test_context_of_generated_data_can_be_chosen_or_left_out(tmp_path) -> None:
+    small = {"points": 8, "solver_points": 8, "frames": 2, "step": 0.1}
+    counts = {"train": 2, "valid": 1, "test": 0}
+    generate(build_plan("torus-vis", "tiny", counts=counts, **small), tmp_path / "torus-vis-tiny", workers=1)
+    both = load_dataset("torus-vis", root=tmp_path)
+    force = load_dataset("torus-vis", root=tmp_path, context=("force",))
+    none = load_dataset("torus-vis", root=tmp_path, context=("none",))
+    assert [data.context_fields for data in (both, force, none)] == [("force", "viscosity"), ("force",), ()]
+    np.testing.assert_array_equal(force.read([0]).context, both.read([0]).context[:, :, :1])
+    np.testing.assert_array_equal(none.read([1]).state, both.read([1]).state)
+
+
 def test_a_split_that_was_not_generated_is_missed(tmp_path) -> None:
     plan = build_plan("heat", "tiny", counts={"train": 1, "valid": 0, "test": 0})
     generate(plan, tmp_path / "heat-tiny", workers=1)

@@ -41,7 +41,7 @@ def originals(tmp_path_factory, public_files) -> dict[str, bytes]:
         variables = {"a": vorticity[..., 0], "u": vorticity, "t": np.arange(1.0, 9.0)}
         savemat(folder / name, variables, do_compression=compressed)
     with h5py.File(folder / "solution.nc", "w") as file:  # Poseidon's layout of CE-RM
-        file["solution"] = np.random.default_rng(1).normal(size=(2, 3, 5, 4, 4)).astype("<f4")
+        file["solution"] = np.random.default_rng(1).normal(size=(2, 21, 5, 4, 4)).astype("<f4")
     (folder / "shard.h5").write_bytes((folder / "heat" / "valid" / "shard-000.h5").read_bytes())
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 

@@ -40,6 +40,34 @@ def test_other_pdebench_files_of_that_layout_are_not_called_burgers(tmp_path, pu
 
 
 @pytest.mark.parametrize(
+    ("name", "coefficients", "frames", "expected"),
+    [
+        ("ReacDiff_Nu0.5_Rho1.0.hdf5", {"Nu": 0.5, "rho": 1.0}, 101, "pdebench"),
+        ("renamed.hdf5", {"Nu": 0.5, "rho": 1.0}, 201, "pdebench"),
+        ("renamed.hdf5", {"Nu": 0.5}, 101, "pdebench"),
+        ("renamed.hdf5", {"Nu": 0.001}, 201, "burgers"),
+    ],
+)
+def test_one_attribute_does_not_make_burgers(tmp_path, public_files, name, coefficients, frames, expected) -> None:
+    public_files.pdebench_burgers(tmp_path / name, samples=2, frames=frames)
+    with h5py.File(tmp_path / name, "a") as file:
+        file.attrs.update(coefficients)
+    data = open_file(tmp_path / name)["all"]
+    assert (data.name, len(data.times)) == (expected, frames)
+    assert ("diffusion" in data.parameters) == (expected == "burgers")
+
+
+def test_an_lpsda_file_of_another_equation_is_not_called_ks(tmp_path, public_files) -> None:
+    for name, expected in (
+        ("Heat_train_512.h5", "Heat_train_512"),
+        ("tasks_train.h5", "tasks_train"),
+        ("a-ks.h5", "ks"),
+    ):
+        public_files.lpsda_ks(tmp_path / name, "train")
+        assert open_file(tmp_path / name)["train"].name == expected
+
+
+@pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
         ("t-coordinate", (25,), r"`t-coordinate` has shape \(25,\) for 21 frames, expected 21 or 22 entries"),
@@ -129,13 +157,19 @@ def test_the_well_gives_scalars_vectors_tensors_and_constant_fields(tmp_path, pu
     assert data.parameters["Re"].tolist() == [100.0] * 3
 
 
-def test_fields_of_the_well_can_be_declared_known(tmp_path, public_files) -> None:
-    public_files.the_well(tmp_path / "wake.hdf5")
+def test_context_is_exactly_what_was_named(tmp_path, public_files) -> None:
+    arrays = public_files.the_well(tmp_path / "wake.hdf5")
     data = open_file(tmp_path / "wake.hdf5", ReadOptions(context=("velocity", "profile")))["all"]
-    assert data.context_fields == ("profile", "mask", "velocity_x", "velocity_y")
+    assert data.context_fields == ("velocity_x", "velocity_y", "profile")
+    np.testing.assert_array_equal(data.read([1]).context[0, :, :2], np.moveaxis(arrays["t1_fields/velocity"][1], -1, 1))
+    none = open_file(tmp_path / "wake.hdf5", ReadOptions(context=("none",)))["all"]
+    assert (none.context_fields, none.fields) == (
+        (),
+        ("density", "profile", *data.context_fields[:2], *data.fields[1:]),
+    )
     with pytest.raises(DataError, match="has no field 'speed'; it has density"):
         open_file(tmp_path / "wake.hdf5", ReadOptions(context=("speed",)))
-    with pytest.raises(DataError, match="has no field that varies in time and is to be predicted"):
+    with pytest.raises(DataError, match="No field of 'wake' is left to predict: all of density"):
         open_file(tmp_path / "wake.hdf5", ReadOptions(context=("velocity", "profile", "density", "stress")))
 
 

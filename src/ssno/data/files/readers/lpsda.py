@@ -1,4 +1,4 @@
-"""Kuramoto-Sivashinsky files of the LPSDA fork, such as `KS_train_2048.h5`.
+"""Files of the LPSDA fork, such as `KS_train_2048.h5`: Kuramoto-Sivashinsky, and heat, KdV or Burgers in one layout.
 
 One group named after the split, and in it
 
@@ -7,7 +7,8 @@ One group named after the split, and in it
     t            (sample, time)
     dx, dt       (sample,)
 
-The viscosity is not stored: it comes from the file's name (`..._nu0.075.h5`, `..._0.1.h5`) or from the user.
+Neither the equation nor the viscosity is stored. A file whose name has the word KS is called `ks`, any other after its
+own name. The viscosity comes from the file's name (`..._nu0.075.h5`, `..._0.1.h5`) or from the user.
 Upstream LPSDA varies length and duration per sample; such files are refused, since one grid is expected.
 """
 
@@ -25,6 +26,7 @@ from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
 
 SOLUTION = re.compile(r"(train|valid|test)/pde_(\d+)-(\d+)")
+KS = re.compile(r"(?<![a-z])(ks|kuramoto)(?![a-z])", re.IGNORECASE)
 IN_NAME = re.compile(r"(?:nu|visc|viscosity)[_=-]?(\d+\.?\d*(?:e-?\d+)?)|[_-](\d+\.\d+)(?=[_-]|$)")
 
 
@@ -52,7 +54,7 @@ def _open_split(contents: Contents, split: str, name: str, options: ReadOptions)
     viscosity = options.viscosity if options.viscosity is not None else viscosity_in(contents.path)
     return Trajectories.from_parts(
         [Part((Block(solution.array, parse_pattern("batch time x"), ("x",)),))],
-        name="ks",
+        name="ks" if KS.search(contents.path.name) else contents.path.stem,
         fields=["u"],
         times=times,
         axes=[axis_from_coordinates("x", nodes, what=f"`{split}/x` of {contents.path}")],
@@ -82,4 +84,4 @@ def viscosity_in(path: Path) -> float | None:
     return float(match[1] or match[2]) if match else None
 
 
-READER = Reader("KS of the LPSDA fork", frozenset({"viscosity"}), recognise, open_file)
+READER = Reader("LPSDA fork", frozenset({"viscosity"}), recognise, open_file)

@@ -5,9 +5,12 @@
     t-coordinate   (time + 1,)                 202 entries for 201 frames: the last belongs to no frame
     attribute Nu   0.001                       the diffusion coefficient of the equation is Nu / pi
 
-The published splits (first 2048 to train, last 1000 to test) are in `ssno.data.defaults`.
+The published splits (first 2048 to train, last 1000 to test) are in `ssno.data.defaults`. Advection, reaction-diffusion
+and sorption have the same layout, and some of them an attribute Nu: a file is Burgers' if its name says so or, under
+another name, if it has no other coefficient and frames like Burgers' (0.01 apart, enough for the published ones).
 """
 
+import re
 from math import pi
 
 import numpy as np
@@ -20,6 +23,8 @@ from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
 
+EQUATION = re.compile("burgers|advection|reac|diff|sorp|cfd")
+PUBLISHED_FRAMES = 140
 NEEDED = {"tensor", "x-coordinate", "t-coordinate"}
 
 
@@ -44,13 +49,16 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     notes = []
     if len(times) > frames:
         notes.append(f"`t-coordinate` has {len(times)} entries for {frames} frames; the last belongs to no frame.")
-    attributes = {**contents.attributes(), **tensor.attributes}
-    parameters = {}
-    nu = attributes.get("Nu")
-    if isinstance(nu, int | float):
-        parameters = {"viscosity": np.full(count, float(nu)), "diffusion": np.full(count, float(nu) / pi)}
+    numbers = {
+        name.lower(): float(value)
+        for name, value in {**contents.attributes(), **tensor.attributes}.items()
+        if isinstance(value, int | float)
+    }
+    burgers = is_burgers(contents.path.name, set(numbers), times[:frames])
+    if burgers and "nu" in numbers:
+        nu = numbers.pop("nu")
+        numbers |= {"viscosity": nu, "diffusion": nu / pi}
         notes.append(f"Nu = {nu:g} in the file; the equation's diffusion coefficient is Nu / pi = {nu / pi:.4g}.")
-    burgers = "Nu" in attributes or "burgers" in contents.path.name.lower()
     part = Part((Block(tensor.array, parse_pattern("batch time x"), ("x",)),))
     data = Trajectories.from_parts(
         [part],
@@ -58,11 +66,19 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         fields=["u"],
         times=times[:frames],
         axes=[axis_from_coordinates("x", centres, what=f"`x-coordinate` of {contents.path}")],
-        parameters=parameters,
+        parameters={name: np.full(count, value) for name, value in numbers.items()},
         notes=notes,
         limit=options.limit,
     )
     return {WHOLE: data}
+
+
+def is_burgers(name: str, coefficients: set[str], times: np.ndarray) -> bool:
+    """Whether a file of this layout holds Burgers' equation, by its name, or else by coefficients and times."""
+    if found := EQUATION.search(name.lower()):
+        return found[0] == "burgers"
+    step = float(times[-1] - times[0]) / max(len(times) - 1, 1)
+    return coefficients == {"nu"} and len(times) > PUBLISHED_FRAMES and abs(step - 0.01) < 1e-4
 
 
 READER = Reader("PDEBench, one dimension", frozenset(), recognise, open_file)

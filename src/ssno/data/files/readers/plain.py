@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ssno.data.context import NONE
 from ssno.data.errors import DataError
 from ssno.data.files.blocks import Block, Part, default_fields
 from ssno.data.files.patterns import MEANING, Pattern, example_pattern, parse_pattern
@@ -124,7 +125,7 @@ def _fields(
             raise DataError(f"{contents.path} has {len(labels)} channels, but `fields` names {options.fields}.")
         labels = list(options.fields)
     context: dict[str, Block] = {}
-    for known in options.context:
+    for known in () if options.context == NONE else options.context:
         if known in labels:
             owner, channel = divmod(labels.index(known), channels)
             context[known] = _block(contents[names[owner]], pattern, pattern.space, (channel,))

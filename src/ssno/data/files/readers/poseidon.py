@@ -31,9 +31,9 @@ LOWER = {5: 0.0, 6: -0.5}
 
 
 def recognise(contents: Contents) -> bool:
-    """A five-axis `solution` with five or six channels."""
+    """A five-axis `solution` on a square, with the channels and frames of one of the two."""
     shape = contents["solution"].shape if "solution" in contents.arrays else ()
-    return contents.kind == "hdf5" and len(shape) == 5 and shape[2] in KNOWN
+    return contents.kind == "hdf5" and len(shape) == 5 and shape[1:3] in ((21, 5), (11, 6)) and shape[3] == shape[4]
 
 
 def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectories]:

@@ -21,7 +21,7 @@ class ReadOptions:
     axes       names of the axes as stored, "batch time x channel"
     arrays     names of the arrays in the file that hold the state
     fields     names for the channels
-    context    channels or arrays that are known and not predicted
+    context    channels or arrays that are known and not predicted, exactly these; "none" for none
     dt         time between frames
     lengths    physical length of each space axis
     periodic   whether the space axes repeat

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from ssno.data.context import choose_context
 from ssno.data.errors import DataError
 from ssno.data.files.probe import BUDGET, Contents, contents_of
 from ssno.data.files.readers import fourierflow, li, lpsda, pdebench, plain, poseidon, well
@@ -42,13 +43,16 @@ def reader_for(contents: Contents, options: ReadOptions = DEFAULTS) -> Reader:
 def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mapping[str, Trajectories]:
     """Trajectories per split, or under "all" if the file is not divided."""
     reader = reader_for(contents, options)
-    if unused := sorted(options.given - reader.takes):
+    if unused := sorted(options.given - reader.takes - {"context"}):
         raise DataError(
             f"{contents.path} was recognised as {reader.name!r}, which does not take `{unused[0]}`. "
             "Name its `axes` to read it as plain arrays."
         )
     try:
-        return reader.open(contents, options)
+        found = reader.open(contents, options)
+        if options.context and "context" not in reader.takes:
+            return {split: choose_context(data, options.context) for split, data in found.items()}
+        return found
     except DataError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:

@@ -8,8 +8,8 @@
     boundary_conditions/*   with attributes `bc_type`, `associated_dims`
 
 Every field says which axes it has: an axis for which `sample_varying`, `time_varying` or `dim_varying` is false is
-not stored. Fields that do not vary in time are context, as are those listed in our root attribute `context_fields`
-and those that the user names; all others are predicted. The Well's coordinates may be inside other fields' files,
+not stored. Fields that do not vary in time are context, as are those listed in our root attribute `context_fields`;
+all others are predicted. The Well's coordinates may be inside other fields' files,
 ours carry `length`, `offset` and `periodic`.
 """
 
@@ -42,15 +42,13 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         raise DataError(f"{contents.path}: `spatial_dims` of `dimensions` must name 1 to 3 axes, got {space}.")
     grid = str(contents.attributes().get("grid_type", "cartesian"))
     known_grid = grid in get_args(GridType)
-    known = set(contents.attributes().get("context_fields", ())) | set(options.context)
+    known = set(contents.attributes().get("context_fields", ()))
     state: dict[str, Block] = {}
     context: dict[str, Block] = {}
     for name, names, block in _fields(contents, space):
         constant = block.pattern.axis("time") is None
         chosen = context if constant or name in known or known & set(names) else state
         chosen.update(dict.fromkeys(names, block))
-    if unknown := [name for name in options.context if name not in context and not _starts(name, context)]:
-        raise DataError(f"{contents.path} has no field {unknown[0]!r}; it has {', '.join((*state, *context))}.")
     if not state:
         raise DataError(f"{contents.path} has no field that varies in time and is to be predicted.")
     part = Part(tuple(dict.fromkeys(state.values())), tuple(dict.fromkeys(context.values())))
@@ -68,10 +66,6 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
             grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
         )
     }
-
-
-def _starts(name: str, fields: dict[str, Block]) -> bool:
-    return any(field.startswith(f"{name}_") for field in fields)
 
 
 def _fields(contents: Contents, space: tuple[str, ...]) -> Iterator[tuple[str, list[str], Block]]:
@@ -156,4 +150,4 @@ def _parameters(contents: Contents, count: int) -> dict[str, np.ndarray]:
     return found
 
 
-READER = Reader("The Well / ssno", frozenset({"context"}), recognise, open_file)
+READER = Reader("The Well / ssno", frozenset(), recognise, open_file)

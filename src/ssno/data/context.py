@@ -1,0 +1,57 @@
+"""Choosing which fields are known in advance (context) and which are predicted.
+
+Files say which of their fields are known: force and viscosity of torus-vis, the tracer of CE-RM, whatever does not vary
+in time. A user may want fewer of them, others, or none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ssno.base.suggestions import did_you_mean
+from ssno.data.errors import DataError
+from ssno.data.files.blocks import Block, Part
+from ssno.data.trajectories import Trajectories
+
+NONE = ("none",)
+
+
+def choose_context(data: Trajectories, names: Sequence[str]) -> Trajectories:
+    """The same trajectories with exactly these known fields, in this order; ("none",) for none.
+
+    A known field that is not named is left out; a predicted one that is named becomes known. A vector may be named as a
+    whole: `velocity` is velocity_x and velocity_y.
+    """
+    every = (*data.fields, *data.context_fields)
+    chosen: list[str] = []
+    for name in () if tuple(names) == NONE else names:
+        found = [field for field in every if field == name] or [f for f in every if f.startswith(f"{name}_")]
+        if not found:
+            raise DataError(
+                f"{data.name!r} has no field {name!r}; it has {', '.join(every)}.{did_you_mean(name, every)}"
+            )
+        chosen += [field for field in found if field not in chosen]
+    predicted = tuple(field for field in data.fields if field not in chosen)
+    if not predicted:
+        raise DataError(f"No field of {data.name!r} is left to predict: all of {', '.join(data.fields)} are context.")
+
+    def part(stored: Part) -> Part:
+        channels = [
+            replace(block, channels=(channel,))
+            for block in (*stored.state, *stored.context)
+            for channel in block.channels
+        ]
+        by_name = dict(zip(every, channels, strict=True))
+        return Part(_joined([by_name[name] for name in predicted]), _joined([by_name[name] for name in chosen]))
+
+    return replace(data, fields=predicted, context_fields=tuple(chosen), parts=tuple(map(part, data.parts)))
+
+
+def _joined(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Neighbouring channels of one array as one block again, so that they are read together."""
+    joined: list[Block] = []
+    for block in blocks:
+        if joined and replace(joined[-1], channels=block.channels) == block:
+            joined[-1] = replace(block, channels=(*joined[-1].channels, *block.channels))
+        else:
+            joined.append(block)
+    return tuple(joined)
