@@ -8,7 +8,7 @@ import torch
 from ssno.experiments.ablation import Ablation
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.damping import Damping
-from ssno.experiments.trial import KS, PAPER, Problem, Trial, trial
+from ssno.experiments.trial import KS, PAPER, Benchmark, Trial, trial
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.count import count_parameters
 from ssno.models.ssno import SSNOConfig
@@ -33,11 +33,12 @@ PUBLISHED = [name for name, kind in EXPERIMENTS.items() if name != "recipe" and 
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-@pytest.mark.parametrize("scale", ["tiny", "cpu", "paper"])
+@pytest.mark.parametrize("scale", ["tiny", "cpu", "night", "paper"])
 def test_trials_have_names_of_their_own(name: str, scale: str) -> None:
     trials = find_experiment(name, scale=scale, seeds=2).trials()[:60]  # type: ignore[arg-type]
     assert len({trial.name for trial in trials}) == len(trials)
-    assert len({(trial.label, trial.case, trial.seed) for trial in trials}) == len(trials)
+    recipes = ((trial.label, trial.case, trial.seed, trial.run.train.schedule) for trial in trials)
+    assert name == "recipe" or len(set(recipes)) == len(trials)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -49,6 +50,22 @@ def test_the_paper_scale_trains_as_published(name: str) -> None:
         assert (options.normalisation, options.increment, options.batch_size) == ("minmax", False, 32)
         assert (each.run.data.preset, each.run.data.train, each.run.data.valid) == ("paper", None, None)
         assert getattr(each.run.model, "boundary", "zero") == "zero"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_night_scale_is_a_tenth_of_the_published_training_with_both_recipes(name: str) -> None:
+    trials = find_experiment(name, scale="night").trials()
+    assert {(t.run.train.epochs, t.run.data.preset, t.run.data.train) for t in trials} == {(50, "paper", None)}
+    assert {t.run.train.schedule for t in trials} == {"one-cycle", "cosine"}
+    assert [t.seed for t in trials] == sorted(t.seed for t in trials)
+
+
+def test_a_night_compares_ssno_with_ffno_and_with_the_papers_start() -> None:
+    trials = find_experiment("headline", scale="night").trials()
+    ours = [t for t in trials if t.case == "KS 0.1" and t.run.train.schedule == "one-cycle"]
+    assert [t.label for t in ours if t.seed == 2] == ["SS-NO", "FFNO", "SS-NO, the paper's start and boundary"]
+    assert [getattr(t.run.model, "boundary", None) for t in ours if t.seed == 2] == ["wrapped", None, "zero"]
+    assert {t.seed for t in trials if t.case == "KS 0.075"} == {0}
 
 
 def test_the_ablation_has_the_published_models() -> None:
@@ -70,9 +87,9 @@ def test_the_resolution_figure_keeps_all_modes() -> None:
 
 def test_fno_keeps_eight_modes_on_torus_li() -> None:
     experiment = find_experiment("headline", scale="paper")
-    config = experiment.with_modes(FNOConfig(n_dims=2), Problem("TorusLi", "torus-li"), [64, 64])
+    config = experiment.with_modes(FNOConfig(n_dims=2), Benchmark("TorusLi", "torus-li"), [64, 64])
     assert config.n_modes == 8
-    assert experiment.with_modes(FNOConfig(n_dims=2), Problem("CE-RM", "ce-rm"), [64, 64]).n_modes == 32
+    assert experiment.with_modes(FNOConfig(n_dims=2), Benchmark("CE-RM", "ce-rm"), [64, 64]).n_modes == 32
 
 
 def test_damping_looks_into_runs_of_the_ablation() -> None:
@@ -82,7 +99,7 @@ def test_damping_looks_into_runs_of_the_ablation() -> None:
 
 
 def some_trial(seed: int = 0, label: str = "a") -> Trial:
-    return trial(label, KS[0.1], SSNOConfig.tiny(), points=32, seed=seed, spending=PAPER)  # type: ignore[arg-type]
+    return trial(label, KS[0.1], SSNOConfig.tiny(), points=32, seed=seed, budget=PAPER)  # type: ignore[arg-type]
 
 
 def test_the_name_of_a_run_is_its_description() -> None:
@@ -98,7 +115,7 @@ def test_the_name_of_a_run_is_its_description() -> None:
 def test_unknown_names_and_senseless_sizes_are_refused(as_users_call_it: None) -> None:
     with pytest.raises(ValueError, match="Unknown name `ablatoin`. Did you mean `ablation`"):
         find_experiment("ablatoin")
-    with pytest.raises(ValueError, match="`scale` must be one of tiny, cpu, paper, got 'huge'"):
+    with pytest.raises(ValueError, match="`scale` must be one of tiny, cpu, night, paper, got 'huge'"):
         find_experiment("ablation", scale="huge")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`seeds` must be at least 1, got 0"):
         find_experiment("ablation", seeds=0)

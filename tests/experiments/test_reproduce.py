@@ -7,17 +7,21 @@ import os
 import signal
 import time
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
 from ssno.cli.main import main
-from ssno.experiments.campaign import collect, is_done, perform, run_trials, steps_done, steps_of
+from ssno.cli.reproduce import next_time
+from ssno.experiments.campaign import collect, is_done, make_data, perform, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
-from ssno.experiments.results import FILE, Outcome, Results, curve_of
+from ssno.experiments.results import FILE, Results, TrialResult, curve_of
+from ssno.experiments.status import standings, steps_done, steps_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
+from ssno.training.interruption import TrainingInterrupted
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,7 @@ def inside(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["reproduce", name, "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", name, "--scale", "tiny", "--cores", "1"])
     shown = capsys.readouterr().out
     assert "The paper:" in shown
     assert "verdicts" in shown
@@ -55,21 +59,21 @@ def test_every_experiment_runs(name: str, place: Path, capsys: pytest.CaptureFix
 
 
 def test_finished_runs_are_not_repeated(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     results = place / "runs" / "reproduce" / "tiny" / "runs"
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.is_file()}
     capsys.readouterr()
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     assert "2 runs, 0 still to do" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.is_file()} == before
 
 
 def test_runs_side_by_side_give_the_same_as_one_after_the_other(place: Path) -> None:
     trials = find_experiment("unidirectional", scale="tiny").trials()
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     alone = collect(trials, Path("runs/reproduce/tiny/runs"))
     told: list[tuple[float, float]] = []
-    together = run_trials(trials, Path("side"), workers=2, advance=lambda done, total: told.append((done, total)))
+    together = run_trials(trials, Path("side"), cores=2, advance=lambda done, total: told.append((done, total)))
     for each in trials:
         assert together.outcomes[each].values["rel_l2"] == alone.outcomes[each].values["rel_l2"]
     assert told[-1][0] == told[-1][1] == sum(map(steps_of, trials))
@@ -82,7 +86,7 @@ def longer(trial: Trial) -> Trial:
 
 
 def test_a_killed_run_continues_from_its_checkpoint_to_the_same_weights() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     trial = longer(find_experiment("unidirectional", scale="tiny").trials()[0])
     process = multiprocessing.get_context("spawn").Process(target=perform, args=(trial, Path("killed")))
     process.start()
@@ -103,11 +107,11 @@ def test_a_killed_run_continues_from_its_checkpoint_to_the_same_weights() -> Non
 
 
 def side_by_side(trials: list[Trial], folder: Path) -> None:
-    run_trials(trials, folder, workers=2, advance=lambda done, total: None)
+    run_trials(trials, folder, cores=2, advance=lambda done, total: None)
 
 
 def test_sigterm_lets_every_run_save_itself() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
     trials = [replace(t, run=replace(t.run, train=replace(t.run.train, save_seconds=1e6))) for t in trials]
     process = multiprocessing.get_context("spawn").Process(target=side_by_side, args=(trials, Path("terminated")))
@@ -124,14 +128,48 @@ def test_sigterm_lets_every_run_save_itself() -> None:
     assert all((place / "last").is_dir() for place in stopped)
 
 
+def test_runs_stop_at_a_given_time_and_go_on_later(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
+    soon = datetime.now() + timedelta(seconds=1)
+    with pytest.raises((TrainingInterrupted, KeyboardInterrupt)):
+        run_trials(trials, Path("night"), cores=1, advance=lambda done, total: None, until=soon)
+    first, second = standings(trials, Path("night"))
+    assert not first.finished
+    assert (second.done, second.finished) == (0, False)
+    assert (Path("night") / trials[0].name / "last").is_dir()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_the_next_six_o_clock_may_be_tomorrow() -> None:
+    now = datetime(2030, 1, 31, 22, 0)
+    assert next_time("23:30", now) == datetime(2030, 1, 31, 23, 30)
+    assert next_time("06:00", now) == datetime(2030, 2, 1, 6, 0)
+
+
+def test_the_status_foresees_what_is_left_from_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    capsys.readouterr()
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--seeds", "2", "--status", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["results"]["unidirectional"]["finished"] == 2
+    assert told["all"]["runs"] == 4
+    assert told["all"]["seconds_left"] > 0
+    assert told["all"]["unforeseen"] == 0
+    main(["reproduce", "--scale", "tiny", "--status"])
+    assert "unidirectional" in capsys.readouterr().out
+    main(["reproduce", "window", "--scale", "night", "--status"])
+    assert "without estimate" in capsys.readouterr().out
+
+
 def test_a_run_that_diverges_is_a_result() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     trial = find_experiment("unidirectional", scale="tiny").trials()[0]
     wild = replace(trial.run.train, epochs=40, learning_rate=1e30, clip=0.0, schedule="constant")
     broken = replace(trial, run=replace(trial.run, train=wild))
-    results = run_trials([broken], Path("wild"), workers=1, advance=lambda done, total: None)
+    results = run_trials([broken], Path("wild"), cores=1, advance=lambda done, total: None)
     assert results.outcomes[broken].values["rel_l2"] == float("inf")
-    assert Outcome.read(Path("wild") / broken.name).values["rel_l2"] == float("inf")
+    assert TrialResult.read(Path("wild") / broken.name).values["rel_l2"] == float("inf")
 
 
 def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,23 +191,27 @@ def test_a_dry_run_foresees_time_and_trains_nothing(capsys: pytest.CaptureFixtur
     assert not Path("dry").exists()
 
 
-@pytest.mark.parametrize("name", [name for name, kind in EXPERIMENTS.items() if kind(scale="paper").trials()])
-def test_runs_of_the_published_size_start(name: str) -> None:
-    """One optimiser step of the first run, on tiny data in place of the published ones."""
-    first = find_experiment(name, scale="paper", seeds=1).trials()[0]
+def first_of_each_model() -> dict[str, Trial]:
+    """At scale `paper`, one run of every model that some experiment trains."""
+    runs = [trial for name in EXPERIMENTS for trial in find_experiment(name, scale="paper", seeds=1).trials()]
+    return {trial.run.model.name: trial for trial in reversed(runs)}
+
+
+@pytest.mark.parametrize("model", first_of_each_model())
+def test_models_of_the_published_size_start(model: str) -> None:
+    """One optimiser step and one forecast, on tiny data in place of the published ones."""
+    first = first_of_each_model()[model]
     run = first.run
     options = replace(run.train, epochs=1, batch_size=2)
-    data = replace(run.data, preset="tiny", train=2, valid=1, points=None if run.data.name == "burgers" else 128)
-    main(["reproduce", "headline", "--scale", "tiny", "--workers", "1"])  # makes the data
-    if run.data.viscosity not in (None, 0.1):
-        main(["data", "generate", "ks", "--viscosity", str(run.data.viscosity), "--preset", "tiny"])
+    data = replace(run.data, preset="tiny", train=2, valid=1)
     small = replace(first, run=replace(run, train=options, data=data), tested=1)
+    make_data([small], lambda line: None, lambda done, total: None)
     perform(small, Path("published"))
     assert is_done(small, Path("published"))
 
 
 def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--workers", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     run = find_experiment("unidirectional", scale="tiny").trials()[0].run
     test, train = run.data.load("test"), run.data.load("train")
     low, high = (float(f(train.read(range(len(train))).state)) for f in (lambda x: x.min(), lambda x: x.max()))
@@ -184,13 +226,14 @@ def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
         Results({}, tmp_path).values("a", "b")
     (tmp_path / FILE).write_text('{"values": {}}')
     with pytest.raises(ValueError, match="is damaged .* Delete it, and the run is judged again"):
-        Outcome.read(tmp_path)
+        TrialResult.read(tmp_path)
 
 
 def test_senseless_calls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
         ([], "say which result to reproduce: recipe, headline"),
-        (["headline", "--workers", "0"], "`workers` must be at least 1, got 0"),
+        (["headline", "--until", "6 pm"], "`--until` must be a time of day as 06:00, got '6 pm'"),
+        (["headline", "--cores", "0"], "`--cores` must be at least 1, got 0"),
     ):
         with pytest.raises(SystemExit) as stopped:
             main(["reproduce", *arguments])

@@ -3,11 +3,14 @@
 ssno reproduce --list
 ssno reproduce headline --dry-run
 ssno reproduce headline
-ssno reproduce ablation --scale paper --workers 1
+ssno reproduce headline --scale night --until 06:00
+ssno reproduce --scale night --status
 """
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,10 @@ from ssno.base.provenance import available_cores
 from ssno.cli.progress import progress
 from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.findings import document, store
+from ssno.experiments.conclusions import document, store
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.status import standings
+from ssno.experiments.status import status as status_of
 from ssno.experiments.trial import Scale, Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 
@@ -32,8 +37,10 @@ def reproduce(
     scale: Scale = "cpu",
     seeds: int | None = None,
     out: Path = Path("runs/reproduce"),
-    workers: int | None = None,
+    cores: int | None = None,
+    until: str | None = None,
     list: bool = False,
+    status: bool = False,
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
@@ -44,11 +51,14 @@ def reproduce(
 
     Args:
         name: Which result; `--list` shows them all.
-        scale: tiny: seconds, decides nothing. cpu: at most 25 minutes on two cores. paper: the published setting.
+        scale: tiny: seconds, decides nothing. cpu: at most 25 minutes on two cores. night: a tenth of the published
+            training, our recipe and the paper's side by side, hours per run. paper: the published setting.
         seeds: Seeds of every run; by default what the scale affords.
         out: Folder for runs and findings.
-        workers: Runs side by side, one thread each; by default one per core, and 1 (all threads) at scale `paper`.
+        cores: Runs side by side, one thread each; by default one per core, and one run with all threads at `paper`.
+        until: Stop at this time of day, as 06:00; every run saves itself and the same command goes on from there.
         list: Show all experiments, what the paper reports, and how many of their runs are done.
+        status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
         dry_run: Say what would run and how long; trains nothing, but makes missing data to measure with.
         json: Print the finding, the list or the forecast as JSON.
     """
@@ -57,24 +67,28 @@ def reproduce(
     if list:
         show_all(scale, folder, console, as_json=json)
         return
+    if status:
+        show_status(name, scale, seeds, folder, cores or available_cores(), console, as_json=json)
+        return
     if not name:
         raise ValueError(f"`name`: say which result to reproduce: {', '.join(EXPERIMENTS)}. `--list` tells more.")
-    if workers is not None and workers < 1:
-        raise ValueError(f"`workers` must be at least 1, got {workers}.")
+    if cores is not None and cores < 1:
+        raise ValueError(f"`--cores` must be at least 1, got {cores}.")
+    end = None if until is None else next_time(until, datetime.now())
     experiment = find_experiment(name, scale=scale, seeds=seeds)
     trials = experiment.trials()
-    together = workers or (available_cores() if scale != "paper" else 1)
+    cores = cores or (None if scale == "paper" else available_cores())
     talk = Console(stderr=True)
     with progress("data", console=talk) as advance:
         make_data(trials, lambda line: talk.print(f"ssno: {line}", highlight=False), advance)
     if not json or dry_run:
-        announce(experiment, trials, folder / "runs", together, console, measure=dry_run, as_json=json)
+        announce(experiment, trials, folder / "runs", cores or 1, console, measure=dry_run, as_json=json)
     if dry_run:
         return
     try:
         with progress(name, console=talk) as advance:
-            results = run_trials(trials, folder / "runs", workers=together, advance=advance)
-    except (TrainingInterrupted, KeyboardInterrupt) as stopped:
+            results = run_trials(trials, folder / "runs", cores=cores, advance=advance, until=end)
+    except (TrainingInterrupted, KeyboardInterrupt) as stopped:  # by Ctrl-C, by SIGTERM, or because it is time
         done = len(collect(trials, folder / "runs").outcomes)
         print(f"ssno: interrupted with {done} of {len(trials)} runs done; the same command goes on.", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from stopped
@@ -114,7 +128,7 @@ def announce(
         console.print(f"About {seconds / 60:.0f} minutes here, on an otherwise idle machine.")
 
 
-def show(finding: Finding, console: Console) -> None:
+def show(finding: Conclusion, console: Console) -> None:
     """Tables and verdicts."""
     for sheet in finding.sheets:
         console.print(sheet.terminal())
@@ -149,3 +163,40 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
     for row in rows:
         table.add_row(str(row["name"]), str(row["title"]), str(row["runs"]), str(row["state"]))
     console.print(table)
+
+
+def next_time(clock: str, now: datetime) -> datetime:
+    """The next moment at which clocks show this time."""
+    try:
+        wanted = datetime.strptime(clock, "%H:%M").time()
+    except ValueError:
+        raise ValueError(f"`--until` must be a time of day as 06:00, got {clock!r}.") from None
+    moment = datetime.combine(now.date(), wanted)
+    return moment if moment > now else moment + timedelta(days=1)
+
+
+def show_status(
+    name: str, scale: Scale, seeds: int | None, folder: Path, cores: int, console: Console, *, as_json: bool
+) -> None:
+    """What is done and left of one result, or of all that were begun, and when the rest will be."""
+    chosen = [name] if name else [*EXPERIMENTS]
+    runs = {each: find_experiment(each, scale=scale, seeds=seeds).trials() for each in chosen}
+    known = standings((trial for trials in runs.values() for trial in trials), folder / "runs")
+    found = {each: status_of(trials, known) for each, trials in runs.items()}
+    shown = {each: state for each, state in found.items() if name or state.finished or state.begun}
+    total = status_of([trial for each in shown for trial in runs[each]], known)
+    ends = datetime.now() + timedelta(seconds=total.seconds_left / cores)
+    if as_json:
+        states = {each: asdict(state) for each, state in shown.items()}
+        print(to_text({"results": states, "all": asdict(total), "cores": cores, "ends": ends.isoformat()}, indent=1))
+        return
+    table = Table(title=f"runs at scale {scale}; a run shared by several results counts in each", title_justify="left")
+    for heading in ("name", "runs", "done", "under way", "left on one core"):
+        table.add_column(heading, justify="left" if heading == "name" else "right")
+    for each, state in {**shown, "all": total}.items():
+        open_ended = f" + {state.unforeseen} without estimate" if state.unforeseen else ""
+        left = f"{state.seconds_left / 3600:.1f} h{open_ended}"
+        table.add_row(each, str(state.runs), str(state.finished), str(state.begun), left)
+    console.print(table)
+    if total.seconds_left:
+        console.print(f"With {cores} at a time, what can be foreseen ends about {ends:%a %d %B, %H:%M}.")

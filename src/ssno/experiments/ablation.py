@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.printed import ABLATION, VISCOSITIES
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import ABLATION, VISCOSITIES
 from ssno.experiments.results import Results
-from ssno.experiments.trial import CPU, KS, Spending, Trial, trial
+from ssno.experiments.trial import CPU, KS, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.layers.modes import ModeOptions
 from ssno.models.ssno import SSNOConfig
@@ -24,6 +24,17 @@ SETTINGS = {
     "Frequency only": ModeOptions(damping="absent"),
     "Fixed": ModeOptions(damping="fixed", frequency="fixed"),
 }
+
+
+AT_NIGHT = (
+    (64, "All", 0.075),
+    (64, "Damping only", 0.075),
+    (64, "All", 0.125),
+    (16, "All", 0.075),
+    (16, "Frequency only", 0.075),
+    (16, "Fixed", 0.075),
+)
+"""Those of the cells that claims are about: states, setting, viscosity."""
 
 
 def row(states: int, setting: str) -> str:
@@ -42,19 +53,20 @@ class Ablation(Experiment):
         "helps most at 16 states and low viscosity."
     )
     cpu_seeds: ClassVar[int] = 3
-    cpu: ClassVar[Spending] = replace(CPU, train=1536)
+    night_seeds: ClassVar[int] = 2
+    cpu: ClassVar[Budget] = replace(CPU, train=1536)
 
     def states(self) -> tuple[int, ...]:
-        return {"tiny": (16, 4), "cpu": (64, 16), "paper": (64, 32, 16)}[self.scale]
+        return self.by_scale(tiny=(16, 4), cpu=(64, 16), paper=(64, 32, 16))
 
     def viscosities(self) -> tuple[float, ...]:
-        return {"tiny": (0.1,), "cpu": (0.075, 0.125), "paper": VISCOSITIES}[self.scale]
+        return self.by_scale(tiny=(0.1,), cpu=(0.075, 0.125), paper=VISCOSITIES)
 
     def metric(self) -> str:
         """The error that verdicts are about."""
         return "rel_l2_onestep" if self.scale == "cpu" else "rel_l2"
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         """All cells of a seed before the next seed."""
         return [
             self.cell(states, setting, viscosity, seed)
@@ -62,6 +74,7 @@ class Ablation(Experiment):
             for viscosity in self.viscosities()
             for states in self.states()
             for setting in SETTINGS
+            if self.scale != "night" or (states, setting, viscosity) in AT_NIGHT
         ]
 
     def cell(self, states: int, setting: str, viscosity: float, seed: int) -> Trial:
@@ -70,12 +83,12 @@ class Ablation(Experiment):
             row(states, setting),
             KS[viscosity],
             self.model(SSNOConfig, d_state=states, modes=SETTINGS[setting], **self.narrow()),
-            points=self.points(64 if self.scale == "cpu" else 128),
+            points=self.points(self.by_scale(cpu=64, paper=128)),
             seed=seed,
-            spending=self.spending,
+            budget=self.budget,
         )
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         cases = [KS[viscosity].title for viscosity in self.viscosities()]
         printed = {
             (row(*key), KS[viscosity].title): value
@@ -93,10 +106,11 @@ class Ablation(Experiment):
                 row(s, name): results.values(row(s, name), case, self.metric())
                 for s in self.states()
                 for name in SETTINGS
+                if results.find(row(s, name), case)
             }
             for case in cases
         }
-        return Finding(
+        return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
             {"ablation": lambda: seed_dots(drawn, ylabel=self.metric())},
@@ -105,28 +119,19 @@ class Ablation(Experiment):
 
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """The paper's observations, one by one."""
+        pairs = {
+            "learnable damping (All) below no damping (Frequency only)": ("All", "Frequency only"),
+            "learnable damping (Damping only) below Fixed": ("Damping only", "Fixed"),
+            "Frequency only below Fixed": ("Frequency only", "Fixed"),
+        }
         for viscosity in self.viscosities():
             case = KS[viscosity].title
             for states in self.states():
-                values = {name: results.values(row(states, name), case, self.metric()) for name in SETTINGS}
-                yield below(
-                    f"{case}, {states} states: learnable damping (All) below no damping (Frequency only)",
-                    values["All"],
-                    values["Frequency only"],
-                    paired=True,
-                )
-                yield below(
-                    f"{case}, {states} states: learnable damping (Damping only) below Fixed",
-                    values["Damping only"],
-                    values["Fixed"],
-                    paired=True,
-                )
-                yield below(
-                    f"{case}, {states} states: Frequency only below Fixed",
-                    values["Frequency only"],
-                    values["Fixed"],
-                    paired=True,
-                )
+                for claim, settings in pairs.items():
+                    labels = [row(states, setting) for setting in settings]
+                    if all(results.find(label, case) for label in labels):
+                        values = (results.values(label, case, self.metric()) for label in labels)
+                        yield below(f"{case}, {states} states: {claim}", *values, paired=True)
         yield from self.where_damping_helps_most(results)
 
     def where_damping_helps_most(self, results: Results) -> Iterator[Verdict]:
@@ -141,11 +146,15 @@ class Ablation(Experiment):
             )
             return [without / learned for learned, without in pairs]
 
+        def known(states: int, viscosity: float) -> bool:
+            return all(results.find(row(states, name), KS[viscosity].title) for name in ("All", "Frequency only"))
+
         many, few = max(self.states()), min(self.states())
         low, high = min(self.viscosities()), max(self.viscosities())
         claim = "the gain (Frequency only / All) is"
-        yield below(f"KS {low:g}: {claim} larger at {few} than at {many} states", gain(many, low), gain(few, low))
-        if low < high:
+        if known(many, low) and known(few, low):
+            yield below(f"KS {low:g}: {claim} larger at {few} than at {many} states", gain(many, low), gain(few, low))
+        if low < high and known(few, high) and known(few, low):
             yield below(
                 f"{few} states: {claim} larger at nu = {low:g} than at {high:g}", gain(few, high), gain(few, low)
             )

@@ -1,16 +1,20 @@
 """Run the trials of an experiment: each once, several side by side, interrupted ones from where they stopped.
 
-A trial is done when its folder holds `trial.json`. With several workers each is a process of its own with one thread,
-which on small models gets more done than one run with many threads. Ctrl-C and SIGTERM let every run save itself; the
-same call goes on from there. A run that diverges is a result, not an accident: its errors are infinite.
+A trial is done when its folder holds `trial.json`. With several cores each run is a process of its own with one thread,
+which on small models gets more done than one run with many threads. Ctrl-C, SIGTERM and a time to stop let every run
+save itself; the same call goes on from there. A run that diverges is a result, not an accident: its errors are
+infinite.
 """
 
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +26,8 @@ from ssno.data.make.generate import generate
 from ssno.data.make.recipes import build_plan, folder_name
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.record import Evaluation
-from ssno.experiments.results import FILE, Outcome, Results, curve_of
+from ssno.experiments.results import Results, TrialResult, curve_of
+from ssno.experiments.status import kind_of, steps_done, steps_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
 from ssno.models.count import count_parameters
@@ -64,28 +69,58 @@ def make_data(
             generate(plan, folder, workers=os.cpu_count(), report=advance)
 
 
-def run_trials(trials: Sequence[Trial], folder: Path, *, workers: int, advance: Advance) -> Results:
-    """Do what is not done yet and return everything."""
+def run_trials(
+    trials: Sequence[Trial], folder: Path, *, cores: int | None, advance: Advance, until: datetime | None = None
+) -> Results:
+    """Do what is not done yet and return everything; runs still going `until` then save themselves and stop.
+
+    `cores` runs go side by side, one thread each; None runs one after the other with all of torch's threads.
+    """
     todo = [trial for trial in dict.fromkeys(trials) if not is_done(trial, folder)]
-    steps = {trial: steps_of(trial) for trial in todo}
-    if todo and workers == 1:
-        for done, trial in enumerate(todo):
-            advance(done, len(todo))
-            perform(trial, folder)
-        advance(len(todo), len(todo))
-    elif todo:
-        _side_by_side(todo, folder, workers=workers, steps=steps, advance=advance)
+    with stopped_at(until):
+        if cores is not None and cores > 1:
+            _side_by_side(todo, folder, workers=cores, advance=advance)
+        else:
+            with _threads(cores):
+                for done, trial in enumerate(todo):
+                    advance(done, len(todo))
+                    perform(trial, folder)
+            advance(len(todo), len(todo))
     return collect(trials, folder)
 
 
-def _side_by_side(
-    todo: Sequence[Trial], folder: Path, *, workers: int, steps: dict[Trial, int], advance: Advance
-) -> None:
+@contextmanager
+def stopped_at(until: datetime | None) -> Iterator[None]:
+    """Inside this context SIGTERM stops what runs, and comes by itself at a given time."""
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    seconds = 0.0 if until is None else max(0.0, (until - datetime.now()).total_seconds())
+    clock = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
+    clock.daemon = True
+    try:
+        if until is not None:
+            clock.start()
+        yield
+    finally:
+        clock.cancel()
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _side_by_side(todo: Sequence[Trial], folder: Path, *, workers: int, advance: Advance) -> None:
     context = multiprocessing.get_context("spawn")
+    steps = {trial: steps_of(trial) for trial in todo}
     with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         waiting: dict[Future[None], Trial] = {pool.submit(perform, trial, folder): trial for trial in todo}
         total = sum(steps.values())
-        previous = signal.signal(signal.SIGTERM, _terminate)
         try:
             while waiting:
                 finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -102,8 +137,6 @@ def _side_by_side(
                     worker.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-        finally:
-            signal.signal(signal.SIGTERM, previous)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -137,7 +170,7 @@ def perform(trial: Trial, folder: Path) -> None:
     curve = curve_of(lines)
     values["rel_l2_best_valid"] = min((error for _, error in curve), default=float("inf"))
     seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)
-    Outcome(values, curve, count_parameters(model), seconds, torch.get_num_threads(), provenance()).store(place)
+    TrialResult(values, curve, count_parameters(model), seconds, torch.get_num_threads(), provenance()).store(place)
 
 
 def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
@@ -151,23 +184,12 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
 def collect(trials: Sequence[Trial], folder: Path) -> Results:
     """The results of all trials that are done."""
     done = [trial for trial in dict.fromkeys(trials) if is_done(trial, folder)]
-    return Results({trial: Outcome.read(folder / trial.name) for trial in done}, folder)
+    return Results({trial: TrialResult.read(folder / trial.name) for trial in done}, folder)
 
 
 def is_done(trial: Trial, folder: Path) -> bool:
     """Whether a trial has a result."""
-    return (folder / trial.name / FILE).is_file()
-
-
-def steps_of(trial: Trial) -> int:
-    """Optimiser steps of a run."""
-    return trial.run.train.epochs * -(-len(trial.run.data.load("train")) // trial.run.train.batch_size)
-
-
-def steps_done(place: Path) -> int:
-    """Steps that a running trial has logged."""
-    lines = read_log(place)
-    return int(lines[-1]["step"]) if lines else 0
+    return TrialResult.exists(folder / trial.name)
 
 
 def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float]]:
@@ -176,10 +198,7 @@ def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, floa
     for trial in dict.fromkeys(trials):
         if is_done(trial, folder):
             continue
-        run = trial.run
-        config = run.model.to_json()
-        config.pop("modes", None)
-        kind = (repr(config), run.data.name, run.data.points, run.train.batch_size, run.train.rollout)
+        run, kind = trial.run, kind_of(trial)
         if kind not in known:
             data, valid = run.data.load("train"), run.data.load("valid")
             rollout = run.train.rollout

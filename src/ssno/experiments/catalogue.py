@@ -8,7 +8,7 @@ from ssno.experiments.experiment import Experiment
 from ssno.experiments.field_of_view import FieldOfViewExperiment
 from ssno.experiments.headline import Headline
 from ssno.experiments.recipe import RecipeStudy
-from ssno.experiments.recovery import Recovery
+from ssno.experiments.recovery import FourierRecovery
 from ssno.experiments.resolution import Resolution
 from ssno.experiments.teacher_forcing import TeacherForcing
 from ssno.experiments.trial import Scale
@@ -27,7 +27,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         TeacherForcing,
         Resolution,
         Cost,
-        Recovery,
+        FourierRecovery,
         FieldOfViewExperiment,
     )
 }

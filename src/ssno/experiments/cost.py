@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from ssno.costs.cost import Contest, contestants, hold
 from ssno.evaluation.tables import Sheet, number
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.printed import GFLOPS, LATENCIES
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import GFLOPS, LATENCIES
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import OPEN, Verdict, fact
@@ -33,10 +33,10 @@ class Cost(Experiment):
     def grids(self) -> tuple[int, ...]:
         return (32,) if self.scale == "tiny" else (32, 64, 128, 256, 512)
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         rows = [
             row for points in self.grids() for task in ("forward", "rollout") for row in self.measured(task, points)
         ]
@@ -49,7 +49,7 @@ class Cost(Experiment):
             }
             for task in ("forward", "rollout")
         }
-        return Finding(
+        return Conclusion(
             tuple(self.sheets(rows)),
             tuple(self.verdicts(rows)),
             {

@@ -13,8 +13,8 @@ import torch
 from ssno.evaluation.statistics import summarise, welch
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.ablation import Ablation, row
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.printed import MEAN_DAMPING
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import MEAN_DAMPING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import KS, Trial
 from ssno.experiments.verdicts import below, shown
@@ -38,11 +38,12 @@ class Damping(Experiment):
         "16 states 0.652."
     )
     cpu_seeds: ClassVar[int] = Ablation.cpu_seeds
+    night_seeds: ClassVar[int] = Ablation.night_seeds
     cpu: ClassVar = Ablation.cpu
 
     def source(self) -> Ablation:
         """The experiment whose runs are looked into."""
-        return Ablation(scale=self.scale, seeds=self.seeds)
+        return Ablation(scale=self.scale, seeds=self.seeds, recipe=self.recipe)
 
     def comparisons(self) -> dict[str, tuple[Cell, Cell]]:
         """What is compared: first the one that should learn less damping."""
@@ -54,11 +55,11 @@ class Damping(Experiment):
             found[f"nu = {high:g} against {low:g}"] = ((many, "All", high), full)
         return found | {f"{many} against {few} states": (full, (few, "All", low))}
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         cells = dict.fromkeys(cell for pair in self.comparisons().values() for cell in pair)
         return [self.source().cell(*cell, seed) for seed in self.seed_range() for cell in cells]
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         rows, verdicts, drawn = [], [], {}
         learned = {cell: self.learned(cell, results) for pair in self.comparisons().values() for cell in pair}
         for name, (less, more) in self.comparisons().items():
@@ -85,7 +86,7 @@ class Damping(Experiment):
                     )
                 )
         headings = ("comparison", "runs", "mean damping", "change from 0.5", "paper", "p over coefficients")
-        return Finding(
+        return Conclusion(
             (Sheet("Learned damping, mean ± standard deviation over seeds", headings, tuple(rows)),),
             tuple(verdicts),
             {"damping": lambda: outlines(drawn, xlabel="damping", start=INITIAL_DAMPING)},

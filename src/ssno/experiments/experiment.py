@@ -8,20 +8,22 @@ from typing import Any, ClassVar, TypeVar, get_args
 from matplotlib.figure import Figure
 
 from ssno.evaluation.tables import Sheet
-from ssno.experiments.printed import FNO_MODES_ON_TORUS_LI
+from ssno.experiments.paper import FNO_MODES_ON_TORUS_LI
 from ssno.experiments.results import Results
-from ssno.experiments.trial import PAPER, TINY, Problem, Scale, Spending, Trial
+from ssno.experiments.trial import NIGHT, PAPER, TINY, Benchmark, Budget, Scale, Trial
 from ssno.experiments.verdicts import OPEN, Verdict, undecided
 from ssno.layers.spectral import most_modes
 from ssno.models.baselines.fourier import FourierConfig
 from ssno.models.config import OperatorConfig
+from ssno.runs.options import Recipe
 from ssno.runs.unrolling import Rollout
 
 Config = TypeVar("Config", bound=OperatorConfig)
+Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Conclusion:
     """What an experiment found: tables, verdicts, pictures (drawn on request, so that a page may have them dark)."""
 
     sheets: tuple[Sheet, ...]
@@ -35,7 +37,8 @@ class Finding:
 class Experiment(abc.ABC):
     """One published result.
 
-    `paper` is the published setting, `cpu` a fixed list of runs of at most 25 minutes on two cores, `tiny` seconds.
+    `paper` is the published setting, `night` a tenth of its training with our recipe and the paper's side by side,
+    `cpu` a fixed list of runs of at most 25 minutes on two cores, `tiny` seconds.
     """
 
     name: ClassVar[str]
@@ -43,12 +46,15 @@ class Experiment(abc.ABC):
     published: ClassVar[str]
     """What the paper reports, in a sentence or two."""
     cpu_seeds: ClassVar[int] = 1
-    cpu: ClassVar[Spending | None] = None
+    night_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Budget | None] = None
     """What one run may cost at scale `cpu`; None if nothing is trained."""
 
     scale: Scale = "cpu"
     seeds: int | None = None
-    """Seeds of every run; None for 1 at `tiny`, 5 at `paper`, and what fits at `cpu`."""
+    """Seeds of every run; None for 1 at `tiny`, 5 at `paper`, and what fits in between."""
+    recipe: Recipe | None = None
+    """How runs are trained; None for the recipe of the scale, and for both at `night`."""
 
     def __post_init__(self) -> None:
         if self.scale not in get_args(Scale):
@@ -57,37 +63,60 @@ class Experiment(abc.ABC):
             raise ValueError(f"`seeds` must be at least 1, got {self.seeds}.")
 
     @abc.abstractmethod
-    def trials(self) -> list[Trial]:
-        """The runs, in the order in which they are done: whatever is interrupted, what is there can be compared."""
+    def cells(self) -> list[Trial]:
+        """The runs of one recipe, all of a seed before the next."""
 
     @abc.abstractmethod
-    def judge(self, results: Results) -> Finding:
-        """Tables, figures and verdicts from what the runs gave."""
+    def judge(self, results: Results) -> Conclusion:
+        """Tables, figures and verdicts from what the runs of one recipe gave."""
 
-    def conclude(self, results: Results) -> Finding:
-        """The finding; a scale that trains for seconds decides nothing that depends on training."""
-        finding = self.judge(results)
+    def recipes(self) -> "list[Experiment]":
+        """This experiment with each of its recipes."""
+        both = self.scale == "night" and self.recipe is None and self.cpu is not None
+        return [replace(self, recipe=name) for name in get_args(Recipe)] if both else [self]
+
+    def trials(self) -> list[Trial]:
+        """The runs, in the order in which they are done: whatever is interrupted, what is there can be compared."""
+        return sorted((trial for part in self.recipes() for trial in part.cells()), key=lambda trial: trial.seed)
+
+    def conclude(self, results: Results) -> Conclusion:
+        """What was found; a scale that trains for seconds decides nothing that depends on training."""
+        parts = {str(part.recipe): part.judge(results.only(part.cells())) for part in self.recipes()}
+        conclusion = next(iter(parts.values())) if len(parts) == 1 else together(parts)
         if self.scale != "tiny" or not results.outcomes:
-            return finding
+            return conclusion
         why = "seconds of training decide nothing"
-        verdicts = [v if v.answer == OPEN else undecided(v, why) for v in finding.verdicts]
-        return Finding(finding.sheets, tuple(verdicts), finding.figures, finding.records, finding.notes)
+        verdicts = [v if v.answer == OPEN else undecided(v, why) for v in conclusion.verdicts]
+        return replace(conclusion, verdicts=tuple(verdicts))
 
     @property
-    def spending(self) -> Spending:
+    def published_recipe(self) -> bool:
+        """Whether runs are trained as the paper's are."""
+        return self.recipe == "paper" or (self.recipe is None and self.scale == "paper")
+
+    @property
+    def budget(self) -> Budget:
         """What one run may cost at this scale."""
-        assert self.cpu is not None, "an experiment without runs has no spending"
-        return {"tiny": TINY, "cpu": self.cpu, "paper": PAPER}[self.scale]
+        assert self.cpu is not None, "an experiment without runs has no budget"
+        budget = self.by_scale(tiny=TINY, cpu=self.cpu, night=NIGHT, paper=PAPER)
+        return budget if self.recipe is None else replace(budget, recipe=self.recipe)
 
     def seed_range(self) -> range:
         """The seeds of every run."""
-        return range(self.seeds or {"tiny": 1, "cpu": self.cpu_seeds, "paper": 5}[self.scale])
+        return range(self.seeds or self.by_scale(tiny=1, cpu=self.cpu_seeds, night=self.night_seeds, paper=5))
+
+    def by_scale(
+        self, *, cpu: Choice, paper: Choice, tiny: Choice | None = None, night: Choice | None = None
+    ) -> Choice:
+        """What belongs to this scale; `tiny` and `night` are as `cpu` unless given."""
+        chosen = {"tiny": tiny, "night": night, "paper": paper}.get(self.scale)
+        return cpu if chosen is None else chosen
 
     def model(self, kind: type[Config], **fields: Any) -> Config:
         """A model in its published size, or the smallest at scale `tiny`."""
         return kind.tiny(**fields) if self.scale == "tiny" else kind(**fields)  # type: ignore[return-value]
 
-    def with_modes(self, config: Config, problem: Problem, grid: Sequence[int]) -> Config:
+    def with_modes(self, config: Config, problem: Benchmark, grid: Sequence[int]) -> Config:
         """All Fourier modes that a grid carries, as published (FNO on TorusLi: 8); tiny models keep theirs."""
         if not isinstance(config, FourierConfig) or self.scale == "tiny":
             return config
@@ -99,14 +128,29 @@ class Experiment(abc.ABC):
         return {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
 
     def suited(self, config: Config) -> Config:
-        """A model with the settings of our recipe, except at scale `paper`; all 1D problems are periodic."""
-        return config if self.scale == "paper" else config.suited(periodic=True)
+        """A model with the settings of our recipe, unless the paper's is used; all 1D problems are periodic."""
+        return config if self.published_recipe else config.suited(periodic=True)
 
     def unrolling(self, forcing: float) -> Rollout:
-        """Teacher forcing (1) or unrolling (0); at scale `cpu` ever further, or the first steps would diverge."""
-        further = forcing == 0 and self.scale == "cpu"
+        """Teacher forcing (1) or unrolling (0); in short trainings ever further, or the first steps would diverge."""
+        further = forcing == 0 and self.scale in ("cpu", "night")
         return Rollout(forcing=(forcing,), frames=(2, 5, 10, 0) if further else (0,))
 
     def points(self, usual: int) -> int:
         """Grid points of a run: few at scale `tiny`."""
         return 32 if self.scale == "tiny" else usual
+
+
+def together(parts: Mapping[str, Conclusion]) -> Conclusion:
+    """The conclusions of several recipes as one; tables, claims and pictures say which they belong to."""
+    return Conclusion(
+        sheets=tuple(
+            replace(s, title=f"recipe {name}: {s.title}") for name, part in parts.items() for s in part.sheets
+        ),
+        verdicts=tuple(
+            replace(v, claim=f"recipe {name}: {v.claim}") for name, part in parts.items() for v in part.verdicts
+        ),
+        figures={f"{key}-{name}": draw for name, part in parts.items() for key, draw in part.figures.items()},
+        records=tuple({"recipe": name, **record} for name, part in parts.items() for record in part.records),
+        notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
+    )

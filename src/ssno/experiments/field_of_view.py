@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 
 from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import fact
@@ -28,10 +28,10 @@ class FieldOfViewExperiment(Experiment):
     def grid(self) -> tuple[int, ...]:
         return (16,) if self.scale == "tiny" else (64,)
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         views = {name: self.views(name) for name in MODELS}
         rows = tuple(
             (
@@ -44,7 +44,7 @@ class FieldOfViewExperiment(Experiment):
         )
         full = {name: read.full for name, (read, _) in views.items()}
         blind = 1 - views["ssno-uni"][0].fraction
-        return Finding(
+        return Conclusion(
             (
                 Sheet(
                     "pairs of output and input that are connected", ("model", "share", "full", "Jacobian agrees"), rows

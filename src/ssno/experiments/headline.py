@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.ffno import FFNOConfig
@@ -21,6 +21,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import seed_dots
 
+PLAIN = "SS-NO, the paper's start and boundary"
 MODELS: dict[str, type[OperatorConfig]] = {
     "SS-NO": SSNOConfig,
     "FFNO": FFNOConfig,
@@ -46,38 +47,45 @@ class Headline(Experiment):
         "SS-NO at 64 points: KS 0.1 0.0048, Burgers 0.0121."
     )
     cpu_seeds: ClassVar[int] = 3
-    cpu: ClassVar[Spending] = CPU
+    cpu: ClassVar[Budget] = CPU
 
-    def problems(self) -> tuple[Problem, ...]:
-        return (KS[0.1], BURGERS)
+    def problems(self, seed: int = 0) -> tuple[Benchmark, ...]:
+        """At night the first seed also runs the other viscosities."""
+        return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if self.scale == "night" and not seed else ()))
 
-    def trials(self) -> list[Trial]:
+    def models(self) -> tuple[str, ...]:
+        """At night the question is SS-NO or FFNO; SS-NO also with the paper's first modes and boundary."""
+        if self.scale != "night":
+            return tuple(MODELS)
+        return ("SS-NO", "FFNO") if self.published_recipe else ("SS-NO", "FFNO", PLAIN)
+
+    def cells(self) -> list[Trial]:
         return [
             self.cell(name, problem, seed)
             for seed in self.seed_range()
-            for problem in self.problems()
-            for name in MODELS
+            for problem in self.problems(seed)
+            for name in self.models()
         ]
 
-    def cell(self, name: str, problem: Problem, seed: int) -> Trial:
+    def cell(self, name: str, problem: Benchmark, seed: int) -> Trial:
         """One run."""
         points = self.points(64)
-        config = self.with_modes(self.model(MODELS[name]), problem, [points])
-        changes: dict[str, Any] = {} if self.scale == "paper" else {"learning_rate": RATES[name]}
-        spending = self.spending
+        config = self.with_modes(self.model(MODELS.get(name, SSNOConfig)), problem, [points])
+        changes: dict[str, Any] = {} if self.published_recipe else {"learning_rate": RATES.get(name, RATES["SS-NO"])}
+        budget = self.budget
         if self.scale == "cpu":
-            spending = replace(spending, train=TRAJECTORIES[name])
+            budget = replace(budget, train=TRAJECTORIES[name])
         return trial(
             name,
             problem,
-            self.suited(config),
+            config if name == PLAIN else self.suited(config),
             points=points,
             seed=seed,
-            spending=spending,
+            budget=budget,
             **changes,
         )
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         column = dict(zip(FORCED_PROBLEMS, TEACHER_FORCING[64, True], strict=True))
         printed = {("SS-NO", problem.title): column[problem.title] for problem in self.problems()}
         extra = {"parameters": results.parameters(), "seconds of training": self.seconds(results)}
@@ -93,9 +101,10 @@ class Headline(Experiment):
             for metric, what in units.items()
         )
         drawn = {
-            problem.title: {name: results.values(name, problem.title) for name in MODELS} for problem in self.problems()
+            problem.title: {name: results.values(name, problem.title) for name in self.models()}
+            for problem in self.problems()
         }
-        return Finding(
+        return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
             {"headline": lambda: seed_dots(drawn, ylabel="rel_l2 of rollouts")},
@@ -104,13 +113,13 @@ class Headline(Experiment):
 
     def seconds(self, results: Results) -> dict[str, str]:
         """Mean training time of every model, over problems and seeds."""
-        times = {name: [outcome.seconds for _, outcome in results.find(name)] for name in MODELS}
+        times = {name: [outcome.seconds for _, outcome in results.find(name)] for name in self.models()}
         return {name: f"{sum(values) / len(values):.0f}" for name, values in times.items() if values}
 
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """SS-NO below each of the others, on each problem."""
         for problem in self.problems():
             own = results.values("SS-NO", problem.title)
-            for name in MODELS:
+            for name in self.models():
                 if name != "SS-NO":
                     yield below(f"{problem.title}: SS-NO below {name}", own, results.values(name, problem.title))

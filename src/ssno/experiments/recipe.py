@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, CPU, KS, TINY, Problem, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, TINY, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.layers.modes import ModeOptions
 from ssno.models.ssno import SSNOConfig
@@ -85,15 +85,19 @@ class RecipeStudy(Experiment):
     name: ClassVar[str] = "recipe"
     title: ClassVar[str] = "From the paper's recipe to ours, equal wall time"
     published: ClassVar[str] = "Nothing; its recipe is AdamW, cosine from 1e-3, 500 epochs, [0, 1] units, noise 1e-3."
-    cpu: ClassVar[Spending] = CPU
+    cpu: ClassVar[Budget] = CPU
+
+    def recipes(self) -> list[Experiment]:
+        """Recipes are what is compared: one list of runs at every scale."""
+        return [self]
 
     def lines(self) -> list[Variant]:
         return variants()[:: 4 if self.scale == "tiny" else 1]
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[Benchmark, ...]:
         return (KS[0.1],) if self.scale == "tiny" else (KS[0.1], BURGERS)
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return [
             self.cell(variant, problem, seed)
             for problem in self.problems()
@@ -102,19 +106,17 @@ class RecipeStudy(Experiment):
             if variant.checked or problem is KS[0.1]
         ]
 
-    def cell(self, variant: Variant, problem: Problem, seed: int) -> Trial:
+    def cell(self, variant: Variant, problem: Benchmark, seed: int) -> Trial:
         """One run."""
         tiny: dict[str, Any] = {"hidden_channels": 16, "n_layers": 2, "d_state": 8, "head_channels": 32}
         model = replace(variant.model, **tiny) if self.scale == "tiny" else variant.model
         count = None if self.scale == "tiny" else variant.trajectories
-        spending = replace(
+        budget = replace(
             TINY if self.scale == "tiny" else CPU, recipe=variant.recipe, train=count, epochs=variant.epochs
         )
-        return trial(
-            variant.label, problem, model, points=self.points(64), seed=seed, spending=spending, **variant.options
-        )
+        return trial(variant.label, problem, model, points=self.points(64), seed=seed, budget=budget, **variant.options)
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         first = KS[0.1].title
         seconds = {t.label: f"{o.seconds:.0f}" for t, o in results.outcomes.items() if (t.case, t.seed) == (first, 0)}
         sheets = tuple(
@@ -129,7 +131,7 @@ class RecipeStudy(Experiment):
             }
             for problem in self.problems()
         }
-        return Finding(
+        return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
             {"recipe": lambda: seed_rows(drawn, xlabel="rel_l2 of rollouts")},

@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import fact
@@ -24,7 +24,7 @@ CHANNELS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recovery(Experiment):
+class FourierRecovery(Experiment):
     """Random Fourier layers in float64, recovered exactly and with fewer states; no training, so no scale matters."""
 
     name: ClassVar[str] = "recovery"
@@ -36,10 +36,10 @@ class Recovery(Experiment):
     def grids(self) -> tuple[int, ...]:
         return (32,) if self.scale == "tiny" else (32, 64, 127, 512)
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         rows, records = [], []
         for seed in self.seed_range():
             for points in self.grids():
@@ -56,7 +56,7 @@ class Recovery(Experiment):
         ]
         good = all(abs(error - bound) <= 0.05 * bound + EXACT for error, bound in fewer.values())
         told = ", ".join(f"{rank}: {error:.3g} ({bound:.3g})" for rank, (error, bound) in fewer.items())
-        return Finding(
+        return Conclusion(
             (
                 Sheet(
                     "largest relative difference of outputs on white noise, float64",

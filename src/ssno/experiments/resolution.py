@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.headline import MODELS, RATES
-from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.plots.summary import seed_lines
 
@@ -23,17 +23,17 @@ class Resolution(Experiment):
         "SS-NO lowest at every resolution, at its floor from 128 points on; SS-NO (KS 0.1): 0.0162, 0.0048, 0.0027 at "
         "32, 64, 128 points; 30 % below FFNO at 32, 42 % at 128."
     )
-    cpu: ClassVar[Spending] = replace(CPU, train=512, tested=128)
+    cpu: ClassVar[Budget] = replace(CPU, train=512, tested=128)
 
     def models(self) -> tuple[str, ...]:
         return tuple(MODELS) if self.scale == "paper" else ("SS-NO", "FFNO")
 
-    def grids(self) -> dict[Problem, tuple[int, ...]]:
+    def grids(self) -> dict[Benchmark, tuple[int, ...]]:
         if self.scale == "tiny":
             return {KS[0.1]: (32, 64)}
         return {**dict.fromkeys(KS.values(), (32, 64, 128, 256, 512)), BURGERS: (32, 64, 128)}
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return [
             trial(
                 name,
@@ -41,7 +41,7 @@ class Resolution(Experiment):
                 self.suited(self.with_modes(self.model(MODELS[name], **self.width(name)), problem, [points])),
                 points=points,
                 seed=seed,
-                spending=self.spending,
+                budget=self.budget,
                 case=f"{problem.title}, {points}",
                 **self.rate(name),
             )
@@ -58,9 +58,9 @@ class Resolution(Experiment):
 
     def rate(self, name: str) -> dict[str, Any]:
         """A model's own peak learning rate, where the recipe is ours."""
-        return {} if self.scale == "paper" else {"learning_rate": RATES[name]}
+        return {} if self.published_recipe else {"learning_rate": RATES[name]}
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         printed = {
             ("SS-NO", f"{title}, {points}"): value
             for (points, forced), values in TEACHER_FORCING.items()
@@ -78,7 +78,7 @@ class Resolution(Experiment):
             for problem, grids in self.grids().items()
         }
         ticks = sorted({float(n) for grids in self.grids().values() for n in grids})
-        return Finding(
+        return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
             {

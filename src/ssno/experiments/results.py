@@ -15,7 +15,7 @@ FILE = "trial.json"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialResult:
     """What one trial gave. Values that are not finite mean that training or a forecast diverged."""
 
     values: Mapping[str, float]
@@ -33,14 +33,19 @@ class Outcome:
         write_json(folder / FILE, asdict(self))
 
     @staticmethod
-    def read(folder: Path) -> "Outcome":
+    def exists(folder: Path) -> bool:
+        """Whether a run has its result."""
+        return (folder / FILE).is_file()
+
+    @staticmethod
+    def read(folder: Path) -> "TrialResult":
         """Read what `store` wrote."""
         remedy = "Delete it, and the run is judged again."
         known = read_json(folder / FILE, remedy=remedy)
         try:
             values = {key: number(value) for key, value in known.pop("values").items()}
             curve = tuple((int(epoch), number(value)) for epoch, value in known.pop("curve"))
-            return Outcome(values, curve, **known)
+            return TrialResult(values, curve, **known)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{folder / FILE} is damaged ({error}). {remedy}") from None
 
@@ -49,11 +54,16 @@ class Outcome:
 class Results:
     """Outcomes of all trials of an experiment that are there."""
 
-    outcomes: Mapping[Trial, Outcome]
+    outcomes: Mapping[Trial, TrialResult]
     folder: Path
     """Holds the runs, each under its trial's name."""
 
-    def find(self, label: str, case: str | None = None) -> list[tuple[Trial, Outcome]]:
+    def only(self, trials: Sequence[Trial]) -> "Results":
+        """What these trials gave."""
+        wanted = set(trials)
+        return Results({trial: found for trial, found in self.outcomes.items() if trial in wanted}, self.folder)
+
+    def find(self, label: str, case: str | None = None) -> list[tuple[Trial, TrialResult]]:
         """The trials of a row, in one column or all."""
         return [
             (trial, outcome)

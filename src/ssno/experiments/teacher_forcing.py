@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.printed import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, CPU, KS, Problem, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import seed_lines
@@ -30,15 +30,15 @@ class TeacherForcing(Experiment):
         "KS 0.1: at 128 points teacher forcing 0.0027 against 0.0034, at 32 points 0.0162 against 0.0135: better on "
         "fine grids, worse on coarse ones."
     )
-    cpu: ClassVar[Spending] = replace(CPU, train=256, epochs=4)
+    cpu: ClassVar[Budget] = replace(CPU, train=256, epochs=4)
 
-    def problems(self) -> tuple[Problem, ...]:
-        return {"tiny": (KS[0.1],), "cpu": (KS[0.1], BURGERS), "paper": (*KS.values(), BURGERS)}[self.scale]
+    def problems(self) -> tuple[Benchmark, ...]:
+        return self.by_scale(tiny=(KS[0.1],), cpu=(KS[0.1], BURGERS), paper=(*KS.values(), BURGERS))
 
     def resolutions(self) -> tuple[int, ...]:
-        return {"tiny": (32,), "cpu": (128, 32), "paper": (128, 64, 32)}[self.scale]
+        return self.by_scale(tiny=(32,), cpu=(128, 32), paper=(128, 64, 32))
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return [
             trial(
                 row(mode, points),
@@ -46,7 +46,7 @@ class TeacherForcing(Experiment):
                 self.suited(self.model(SSNOConfig, **self.narrow())),
                 points=points,
                 seed=seed,
-                spending=self.spending,
+                budget=self.budget,
                 rollout=self.unrolling(float(forced)),
             )
             for seed in self.seed_range()
@@ -55,7 +55,7 @@ class TeacherForcing(Experiment):
             for mode, forced in MODES.items()
         ]
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         printed = {
             (row(mode, points), title): value
             for mode, forced in MODES.items()
@@ -74,7 +74,7 @@ class TeacherForcing(Experiment):
             for problem in self.problems()
         }
         ticks = [float(points) for points in sorted(self.resolutions())]
-        return Finding(
+        return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
             {

@@ -19,24 +19,26 @@ from ssno.models.config import OperatorConfig
 from ssno.runs.options import Recipe, recipe
 from ssno.runs.run import Run
 
-Scale = Literal["tiny", "cpu", "paper"]
+Scale = Literal["tiny", "cpu", "night", "paper"]
+"""Seconds; minutes per run; a tenth of the published training; the published setting."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class Benchmark:
     """A dataset as the paper's tables name it."""
 
     title: str
     dataset: str
     viscosity: float | None = None
+    n_dims: int = 1
 
 
-KS = {viscosity: Problem(f"KS {viscosity:g}", "ks", viscosity) for viscosity in (0.075, 0.1, 0.125)}
-BURGERS = Problem("Burgers", "burgers")
+KS = {viscosity: Benchmark(f"KS {viscosity:g}", "ks", viscosity) for viscosity in (0.075, 0.1, 0.125)}
+BURGERS = Benchmark("Burgers", "burgers")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spending:
+class Budget:
     """What one training run may cost: data, epochs, and on how many trajectories it is judged. None means all."""
 
     preset: Preset
@@ -49,9 +51,10 @@ class Spending:
     """Validations during a run, evenly spread."""
 
 
-PAPER = Spending(preset="paper", recipe="paper", epochs=500, evaluations=500)
-CPU = Spending(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
-TINY = Spending(preset="tiny", recipe="fast", epochs=1)
+PAPER = Budget(preset="paper", recipe="paper", epochs=500, evaluations=500)
+NIGHT = Budget(preset="paper", recipe="fast", epochs=50, valid=64, tested=256, evaluations=50)
+CPU = Budget(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
+TINY = Budget(preset="tiny", recipe="fast", epochs=1)
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,12 @@ class Trial:
 
 def trial(
     label: str,
-    problem: Problem,
+    problem: Benchmark,
     model: OperatorConfig,
     *,
     points: int,
     seed: int,
-    spending: Spending,
+    budget: Budget,
     case: str | None = None,
     protocol: Protocol = "first_k",
     **changes: Any,
@@ -94,20 +97,20 @@ def trial(
     data = DataOptions(
         name=problem.dataset,
         viscosity=problem.viscosity,
-        preset=spending.preset,
+        preset=budget.preset,
         points=points,
-        train=spending.train,
-        valid=spending.valid,
+        train=budget.train,
+        valid=budget.valid,
     )
-    epochs = int(changes.pop("epochs", spending.epochs))
-    options = recipe(spending.recipe, n_dims=1, dataset=problem.dataset, epochs=epochs, seed=seed, **changes)
-    options = replace(options, evaluate_every=max(1, epochs // spending.evaluations))
+    epochs = int(changes.pop("epochs", budget.epochs))
+    options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, epochs=epochs, seed=seed, **changes)
+    options = replace(options, evaluate_every=max(1, epochs // budget.evaluations))
     size = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
     run = Run(
         data=data,
-        model=model.fitted([points]),
+        model=model.fitted([points] * problem.n_dims),
         train=options,
         window=Window(protocol=protocol, size=size),
         alignment=defaults_of(problem.dataset).alignment,
     )
-    return Trial(label, case or problem.title, run, spending.tested)
+    return Trial(label, case or problem.title, run, budget.tested)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.printed import UNIDIRECTIONAL
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import UNIDIRECTIONAL
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, CPU, Spending, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, Budget, Trial, trial
 from ssno.experiments.verdicts import below
 from ssno.models.ssno import ScanConfig, SSNOConfig
 from ssno.models.variants import SSNOUniConfig
@@ -23,23 +23,23 @@ class Unidirectional(Experiment):
     title: ClassVar[str] = "One-way against two-way scans, Burgers"
     published: ClassVar[str] = "One-way stagnates at 0.075, two-way reaches 0.007: more than ten times lower."
     cpu_seeds: ClassVar[int] = 3
-    cpu: ClassVar[Spending] = replace(CPU, train=512, epochs=4)
+    cpu: ClassVar[Budget] = replace(CPU, train=512, epochs=4)
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return [
             trial(
                 label,
                 BURGERS,
-                self.model(kind) if self.scale == "paper" else self.model(kind).suited(periodic=False),
-                points=self.points(64 if self.scale == "cpu" else 128),
+                self.model(kind) if self.published_recipe else self.model(kind).suited(periodic=False),
+                points=self.points(self.by_scale(cpu=64, paper=128)),
                 seed=seed,
-                spending=self.spending,
+                budget=self.budget,
             )
             for seed in self.seed_range()
             for label, kind in KINDS.items()
         ]
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         case = BURGERS.title
         printed = {(label, case): UNIDIRECTIONAL[kind.name] for label, kind in KINDS.items()}
         sheets = tuple(
@@ -51,7 +51,7 @@ class Unidirectional(Experiment):
             f"seed {seed}": {label: results.find(label)[seed][1].curve for label in KINDS}
             for seed in range(len(results.find("two-way")))
         }
-        return Finding(
+        return Conclusion(
             sheets,
             (
                 below("two-way below one-way", two, one),

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Experiment, Finding
+from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
-from ssno.experiments.trial import CPU, KS, Spending, Trial, trial
+from ssno.experiments.trial import CPU, KS, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import learning_curves, seed_lines
@@ -27,20 +27,20 @@ class MemoryWindow(Experiment):
     published: ClassVar[str] = (
         "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
     )
-    cpu: ClassVar[Spending] = replace(CPU, train=256, epochs=4)
+    cpu: ClassVar[Budget] = replace(CPU, train=256, epochs=4)
 
     def windows(self) -> tuple[int, ...]:
-        return {"tiny": (0, 4), "cpu": (0, 1, 2, 4, 8, 20), "paper": (0, 1, 2, 4, 8, 12, 16, 20)}[self.scale]
+        return self.by_scale(tiny=(0, 4), cpu=(0, 1, 2, 4, 8, 20), paper=(0, 1, 2, 4, 8, 12, 16, 20))
 
-    def trials(self) -> list[Trial]:
+    def cells(self) -> list[Trial]:
         return [
             trial(
                 f"K = {window}",
                 KS[0.075],
                 self.suited(self.model(SSNOConfig, memory_window=window, **self.narrow())),
-                points=self.points(64 if self.scale == "cpu" else 128),
+                points=self.points(self.by_scale(cpu=64, paper=128)),
                 seed=seed,
-                spending=self.spending,
+                budget=self.budget,
                 case=mode,
                 protocol="memno",
                 rollout=self.unrolling(forcing),
@@ -50,7 +50,7 @@ class MemoryWindow(Experiment):
             for window in self.windows()
         ]
 
-    def judge(self, results: Results) -> Finding:
+    def judge(self, results: Results) -> Conclusion:
         sheets = tuple(
             results.sheet(f"{metric} of 25 frames from one given frame", metric=metric)
             for metric in ("rel_l2", "rel_l2_onestep")
@@ -61,7 +61,7 @@ class MemoryWindow(Experiment):
         curves = {
             mode: {f"K = {k}": results.find(f"K = {k}", mode)[0][1].curve for k in self.windows()} for mode in MODES
         }
-        return Finding(
+        return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
             {
