@@ -1,0 +1,76 @@
+"""Every model makes all its tensors where its input is: forward, loss, backward, optimiser step, streaming, frozen."""
+
+import copy
+
+import pytest
+import torch
+
+from ssno.metrics.relative import frame_errors
+from ssno.models.frozen import freeze
+from ssno.models.registry import MODELS
+from ssno.native.engine import use
+
+
+def supported(name: str, n_dims: int) -> bool:
+    try:
+        MODELS[name].tiny(n_dims=n_dims)
+    except ValueError:
+        return False
+    return True
+
+
+CASES = [(name, n_dims) for name in MODELS for n_dims in (1, 2) if supported(name, n_dims)]
+
+
+def near(away, here) -> None:
+    assert away.device.type == "gpu"
+    torch.testing.assert_close(away.cpu(), here, rtol=1e-4, atol=1e-5)
+
+
+def test_no_model_is_left_out() -> None:
+    assert {name for name, _ in CASES} == set(MODELS)
+
+
+ENGINES = [(name, n_dims, "torch") for name, n_dims in CASES]
+ENGINES += [(name, n_dims, "plain") for name, n_dims in CASES if name.startswith("ssno")]  # others know no engines
+
+
+@pytest.mark.parametrize(("name", "n_dims", "engine"), ENGINES)
+def test_a_model_learns_and_streams_on_the_device_as_on_the_cpu(gpu, name, n_dims, engine) -> None:
+    here = MODELS[name].tiny(n_dims=n_dims).build()
+    frames = torch.randn(2, 6, 1, *(16,) * n_dims)
+    away, frames_away = copy.deepcopy(here).to(gpu), frames.to(gpu)
+    with use(engine):
+        outputs = []
+        for model, given in ((away, frames_away), (here, frames)):
+            output = model(given)
+            loss = frame_errors(output, given[:, -output.shape[1] :]).mean()
+            weights = [weight for weight in model.parameters() if weight.requires_grad]
+            if weights:
+                loss.backward()
+                torch.optim.AdamW(weights, lr=1e-3).step()
+            outputs.append(output.detach())
+        near(*outputs)
+        for (weight_name, weight), (_, expected) in zip(away.named_parameters(), here.named_parameters(), strict=True):
+            assert (weight.grad is None) == (expected.grad is None), weight_name
+            if expected.grad is not None:
+                near(weight.grad, expected.grad)
+
+        away.load_state_dict(here.state_dict())
+        away.eval(), here.eval()
+        with torch.no_grad():
+            streamed = []
+            for model, given in ((away, frames_away), (here, frames)):
+                state = model.start(given, spacing=None)
+                frame, state = model.step(given[:, -1], state)
+                streamed.append(model.step(frame, state)[0])
+            near(*streamed)
+
+
+@pytest.mark.parametrize("name", ["ssno", "ssno-ff", "ffno", "gkt", "factformer"])
+def test_a_frozen_model_works_on_the_device(gpu, name) -> None:
+    here = MODELS[name].tiny().build().eval()
+    frames = torch.randn(2, 4, 1, 16)
+    with use("torch"):
+        expected = freeze(here, grid=(16,), batch=2).rollout(frames, 2)
+        near(freeze(here.to(gpu), grid=(16,), batch=2).rollout(frames.to(gpu), 2), expected)
