@@ -5,14 +5,14 @@ of the device "gpu:0" wraps one on the CPU which does the work; operations that 
 Whole trainings run on it, and end as those on the CPU.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils import backend_registration
+from torch.utils import backend_registration, checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -38,6 +38,9 @@ class Away(Tensor):
         )
         away.here = here
         return away
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        return f"{self.here!r} on gpu:0"
 
     def tolist(self) -> Any:
         return self.here.tolist()
@@ -77,21 +80,48 @@ def compute(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return tree_map(placed, AT_ONCE.get(operation, operation)(*args, **kwargs))
 
 
+class Hooks(torch._C._acc.PrivateUse1Hooks):
+    """What PyTorch asks of the device: it is there while a test that uses it runs."""
+
+    there = False
+
+    def is_available(self) -> bool:
+        return Hooks.there
+
+    def is_built(self) -> bool:
+        return True
+
+    def has_primary_context(self, number: int) -> bool:
+        return Hooks.there
+
+
+class Module(backend_registration._DummyBackendModule):
+    """What would be `torch.cuda`."""
+
+    def is_available(self) -> bool:
+        return Hooks.there
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16]
+
+
 @cache
 def make_device() -> None:
     """Give PyTorch a device called "gpu", once per process."""
-    backend_registration._setup_privateuseone_for_python_backend("gpu")
+    backend_registration._setup_privateuseone_for_python_backend("gpu", backend_module=Module(), hook=Hooks())
 
 
 @pytest.fixture
-def gpu() -> Iterator[torch.device]:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     """The pretended device, while a test runs."""
-    if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
-        pytest.skip("this version of PyTorch cannot make a device in Python")
     make_device()
     future = torch.__future__
     overwrite = future.get_overwrite_module_params_on_conversion()
     future.set_overwrite_module_params_on_conversion(True)  # a parameter cannot change its class in place
+    # Tensors made for inference share no views with others, which tensors that wrap tensors cannot keep to.
+    monkeypatch.setattr(torch._C, "_InferenceMode", lambda mode: torch.no_grad())
+    monkeypatch.setattr(Hooks, "there", True)
+    monkeypatch.setattr(checkpoint.DefaultDeviceType, "_default_device_type", "gpu")  # remembered otherwise
     with Pretending():
         yield torch.device("gpu:0")
     future.set_overwrite_module_params_on_conversion(overwrite)

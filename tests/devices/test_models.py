@@ -67,7 +67,7 @@ def test_a_model_learns_and_streams_on_the_device_as_on_the_cpu(gpu, name, n_dim
             near(*streamed)
 
 
-@pytest.mark.parametrize("name", ["ssno", "ssno-ff", "ffno", "gkt", "factformer"])
+@pytest.mark.parametrize("name", ["ssno", "ssno-ff", "ffno", "fno"])
 def test_a_frozen_model_works_on_the_device(gpu, name) -> None:
     here = MODELS[name].tiny().build().eval()
     frames = torch.randn(2, 4, 1, 16)

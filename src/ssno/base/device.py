@@ -16,6 +16,7 @@ from torch import Tensor
 from ssno.base.provenance import processor_name
 
 CHOICES = "auto, cpu, cuda, cuda:N or mps"
+WITHOUT_FLOAT64 = ("mps",)
 
 
 def choose_device(wanted: str | torch.device = "auto") -> torch.device:
@@ -52,5 +53,10 @@ def device_name(device: torch.device) -> str:
 
 
 def float64(values: Tensor) -> Tensor:
-    """The values in double precision, where they are; on the CPU if their device has none, as MPS."""
-    return values.cpu().double() if values.device.type == "mps" else values.double()
+    """The values in double precision, where they are if their device has it."""
+    return values.to(device_with_float64(values.device)).double()
+
+
+def device_with_float64(device: torch.device) -> torch.device:
+    """The device itself, or the CPU in place of one without double precision."""
+    return torch.device("cpu") if device.type in WITHOUT_FLOAT64 else device

@@ -21,6 +21,8 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 from torch import Tensor
 
+from ssno.base.device import float64
+
 NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -70,8 +72,9 @@ def moments(
         raise ValueError(f"`members` must hold at least 2 forecasts to have a spread, got {count}.")
     if not nominal or not all(0 < level < 1 for level in nominal):
         raise ValueError(f"`nominal` must be probabilities between 0 and 1, got {tuple(nominal)}.")
-    difference = (truth.double() - members.double().mean(0)).abs()
-    variance = members.double().var(0) * (1 + 1 / count)
+    members, truth = float64(members), float64(truth)
+    difference = (truth - members.mean(0)).abs()
+    variance = members.var(0) * (1 + 1 / count)
     widths = torch.tensor(stdtrit(count - 1, [(1 + level) / 2 for level in nominal]))  # quantiles of Student's t
     # A difference that is not finite lies in no interval: comparisons with NaN are false.
     inside = torch.stack([(difference <= width * variance.sqrt()).sum() for width in widths]).double()

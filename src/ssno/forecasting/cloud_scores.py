@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ssno.base.device import float64
 from ssno.data.clouds import wall_mask
 from ssno.data.normalise import AffineMap
 from ssno.data.trajectories import Frames
@@ -64,11 +65,11 @@ class CloudScores:
             return
         pressure = list(self.fields).index("p")
         x, y = (list(self.context_fields).index(name) for name in "xy")
-        inlet = frames.state[:, 0, :2, 0].double()
+        inlet = float64(frames.state[:, 0, :2, 0])
         for case, on_wall in enumerate(wall):
-            place = frames.context[case, 0, [x, y]][:, on_wall].T[None].double()
+            place = float64(frames.context[case, 0, [x, y]][:, on_wall].T[None])
             for lifts, flow in ((self.forecast_lifts, forecast), (self.true_lifts, truth)):
-                force = contour_force(place, flow[case, -1, pressure, on_wall][None].double())
+                force = contour_force(place, float64(flow[case, -1, pressure, on_wall][None]))
                 lifts.append(lift_coefficient(force, inlet[case][None]).item())
 
     def lift(self) -> dict[str, float]:

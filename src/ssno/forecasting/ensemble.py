@@ -62,6 +62,11 @@ class Ensemble(nn.Module):
         """The most frames that a member takes as channels."""
         return max(member.frames_as_channels for member in self.forecasters)
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.forecasters[0].device
+
     def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
         """The normalisation of these trajectories, the same for all members."""
         return self.forecasters[0].units(given)

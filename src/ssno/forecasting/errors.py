@@ -43,14 +43,14 @@ def forecast_errors(
     errors = {"rel_l2": trajectory_errors(forecast, truth), "rel_l2_step": frame_errors(forecast, truth)}
     if len(fields) > 1:
         for channel, name in enumerate(fields):
-            errors[f"rel_l2/{name}"] = trajectory_errors(forecast[:, :, [channel]], truth[:, :, [channel]])
+            errors[f"rel_l2/{name}"] = trajectory_errors(forecast[:, :, channel, None], truth[:, :, channel, None])
     for name, metric in PER_FRAME_AND_FIELD.items():
         if name in metrics:
             errors[name] = metric(forecast, truth).mean((1, 2))
     if "spectral_error" in metrics:
         bands = spectral_errors(forecast, truth, spacing=spacing)
         errors |= {f"spectral_error/{name}": values for name, values in bands.items()}
-    since = torch.tensor(elapsed, dtype=torch.float64)
+    since = torch.tensor(elapsed, dtype=torch.float64)  # metrics take it to where their fields are
     for name, time in TIMES.items():
         if name in metrics:
             errors[name] = time(forecast, truth, since).clamp_max(elapsed[-1])

@@ -69,6 +69,11 @@ class Forecaster(nn.Module):
         """K if the model takes its last K frames as channels, 0 if it maps slot by slot."""
         return getattr(self.model, "frames_as_channels", 0)
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.increment_scale.device
+
     def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
         """The normalisation of these trajectories; it may look at given frames only."""
         return self.normalisers.state.bind(given if self.normalisers.state.method == "per_sample_minmax" else None)

@@ -204,7 +204,7 @@ def trial(job: Job, *, batch_size: int) -> float:
 def _start(job: Job, rows: range) -> tuple[Tensor, Callable[[int], Tensor] | None]:
     """Given frames of some trajectories, and the known fields as a function of the frame's number."""
     some = job.data.select(indices=rows)
-    first = some.select(time_index=list(job.given)).read(slice(None)).state
+    first = some.select(time_index=list(job.given)).read(slice(None)).state.to(job.forecaster.device)
     if not job.data.context_fields:
         return first, None
     if job.constant_context:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.device import choose_device
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 
@@ -26,8 +27,9 @@ def rollout(
     *,
     context: Context = None,
     spacing: Sequence[float] | None = None,
+    device: str | torch.device | None = None,
 ) -> Float[Tensor, "b steps c *grid"]:
-    """Forecast `steps` frames after the given ones.
+    """Forecast `steps` frames after the given ones; they come back to the device of those.
 
     Args:
         forecaster: what `train` returned or `load_forecaster` read.
@@ -35,11 +37,14 @@ def rollout(
         steps: how many frames to predict.
         context: known fields at the times of the given and the predicted frames, if the model uses any.
         spacing: grid spacing, if it differs from the training grid.
+        device: move the forecaster there first (`ssno.base.device`); by default it computes where it is.
     """
     if steps < 1:
         raise ValueError(f"`steps` must be at least 1, got {steps}.")
+    if device is not None:
+        forecaster.to(choose_device(device))
     frames = stream(forecaster, first_frames, context=context, spacing=spacing)
-    return torch.stack([next(frames) for _ in range(steps)], dim=1)
+    return torch.stack([next(frames) for _ in range(steps)], dim=1).to(first_frames.device)
 
 
 def stream(
@@ -49,12 +54,13 @@ def stream(
     context: Context = None,
     spacing: Sequence[float] | None = None,
 ) -> Iterator[Float[Tensor, "b c *grid"]]:
-    """Predicted frames one by one, for as long as they are asked for (and context lasts).
+    """Predicted frames one by one, for as long as they are asked for (and context lasts), on the forecaster's device.
 
     `context` may be a function of a frame's number, counted from the first given one: then known fields are fetched
     when their time has come, and memory does not grow with the horizon.
     """
     check_given(forecaster, first_frames, context)
+    first_frames = first_frames.to(forecaster.device)
     given, known = first_frames.shape[1], known_fields(first_frames, context)
     ahead = 1 if forecaster.alignment == "target" else 0
     units = forecaster.units(first_frames)
@@ -89,7 +95,7 @@ def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -
     if not isinstance(context, Tensor):
         return lambda first, stop: torch.stack(
             [context(number) for number in range(first, stop)] or [context(0)[:, :0]], dim=1
-        )
+        ).to(first_frames.device)
 
     def of_tensor(first: int, stop: int) -> Tensor:
         if stop > context.shape[1]:
@@ -97,7 +103,7 @@ def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -
                 f"`context` covers {context.shape[1]} frames, but that of frame {stop} is needed. "
                 "Give the known fields at the times of all frames to be predicted."
             )
-        return context[:, first:stop]
+        return context[:, first:stop].to(first_frames.device)
 
     return of_tensor
 

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.device import float64
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Plan, Window, next_frames, slot_context
 from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
@@ -90,7 +91,9 @@ def score(
             errors |= cloud.add(forecast, truth, frames, units if normalised else None)
         return errors
 
-    scores = score_forecasts(predict, data, window, batch_size=batch_size, metrics=metrics, more=more)
+    scores = score_forecasts(
+        predict, data, window, batch_size=batch_size, metrics=metrics, more=more, device=forecaster.device
+    )
     return scores if cloud is None else replace(scores, means={**scores.means, **cloud.lift()})
 
 
@@ -102,8 +105,12 @@ def score_forecasts(
     batch_size: int = 32,
     metrics: Collection[str] = EVERY,
     more: Callable[[Frames, Tensor, Tensor], dict[str, Tensor]] | None = None,
+    device: torch.device | None = None,
 ) -> Scores:
-    """Errors of forecasts that anyone may have made, a solver for example; `more` adds errors of its own."""
+    """Errors of forecasts that anyone may have made, a solver for example; `more` adds errors of its own.
+
+    Frames are handed out on `device`, and forecasts are expected there; None leaves them where they were read.
+    """
     for name in metrics:
         if name not in EVERY:
             raise ValueError(f"`metrics` must be among {', '.join(EVERY)}; got {name!r}.")
@@ -112,7 +119,8 @@ def score_forecasts(
     plan = window.plan(len(data.times))
     collected: dict[str, list[Tensor]] = {}
     runaways: list[Runaway] = []
-    for chosen, frames in batches(data, batch_size):
+    for chosen, read in batches(data, batch_size):
+        frames = read if device is None else read.to(device)
         forecast = predict(frames, chosen)
         if "runaway" in metrics:
             runaways += find_runaways(forecast, frames, plan, first=chosen.start)
@@ -128,7 +136,8 @@ def score_forecasts(
         )
         errors |= more(frames, forecast, truth) if more is not None else {}
         for name, values in errors.items():
-            collected.setdefault(name, []).append(torch.where(values.isfinite(), values, math.inf).double())
+            finite = torch.where(values.isfinite(), values, math.inf)
+            collected.setdefault(name, []).append(float64(finite).cpu())
     whole = {name: torch.cat(parts) for name, parts in collected.items()}
     steps = whole.pop("rel_l2_step")
     lower, upper = (steps.quantile(q, dim=0, interpolation="lower") for q in (0.25, 0.75))  # no inf - inf between two
@@ -175,6 +184,7 @@ def one_step_errors(
     forecaster: Forecaster | Ensemble, frames: Frames, *, spacing: Sequence[float] | None = None
 ) -> Float[Tensor, " b"]:
     """Teacher-forced error of each trajectory over its predicted frames."""
+    frames = frames.to(forecaster.device)
     plan = forecaster.window.plan(frames.state.shape[1])
     units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
     forecaster.eval()

@@ -13,12 +13,13 @@ Axes: b trajectory, t frame, c field.
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.device import float64
 from ssno.metrics.relative import FLOOR
 
 
 def mean_drift(prediction: Float[Tensor, "b t c *grid"], truth: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "b t c"]:
     """How far the mean over the grid is off, of each frame and field, relative to the rms of the truth."""
-    difference = (prediction.double() - truth.double()).flatten(3).mean(-1).abs()
+    difference = (float64(prediction) - float64(truth)).flatten(3).mean(-1).abs()
     scale = (2 * energy(truth)).mean(1, keepdim=True).sqrt()
     return difference / scale.clamp_min(FLOOR)
 
@@ -33,4 +34,4 @@ def energy_drift(
 
 def energy(field: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "b t c"]:
     """Half the mean square over the grid, of each frame and field."""
-    return field.double().flatten(3).square().mean(-1) / 2
+    return float64(field).flatten(3).square().mean(-1) / 2

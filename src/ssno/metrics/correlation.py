@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ssno.base.device import device_with_float64, float64
 from ssno.metrics.relative import frame_errors
 
 CORRELATED = 0.8
@@ -47,7 +48,7 @@ def valid_time(
 
 def pearson(prediction: Float[Tensor, "b t c *grid"], truth: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "b t c"]:
     """Correlation over the points of each frame and field. Two flat fields are fully correlated."""
-    p, u = (field.flatten(3).double() for field in (prediction, truth))
+    p, u = (float64(field.flatten(3)) for field in (prediction, truth))
     p, u = (field - field.mean(-1, keepdim=True) for field in (p, u))
     p_norm, u_norm = torch.linalg.vector_norm(p, dim=-1), torch.linalg.vector_norm(u, dim=-1)
     both_flat = (p_norm == 0) & (u_norm == 0)
@@ -57,5 +58,5 @@ def pearson(prediction: Float[Tensor, "b t c *grid"], truth: Float[Tensor, "b t 
 
 def first_time(failed: Bool[Tensor, "b t"], times: Float[Tensor, " t"]) -> Float[Tensor, " b"]:
     """The time of the first failed frame of each trajectory; infinity if none failed."""
-    later = torch.where(failed, times.to(failed.device), torch.inf)
-    return later.amin(1)
+    failed = failed.to(device_with_float64(failed.device))
+    return torch.where(failed, times.to(failed.device), torch.inf).amin(1)

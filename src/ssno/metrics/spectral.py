@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.device import device_with_float64, float64
 from ssno.metrics.relative import FLOOR
 
 Band = tuple[float | int, float | int]
@@ -44,12 +45,13 @@ def spectral_errors(
     grid = truth.shape[3:]
     if spacing is not None and len(spacing) != len(grid):
         raise ValueError(f"`spacing` must have one number per axis of the grid {tuple(grid)}, got {tuple(spacing)}.")
-    fraction = wavenumbers(grid, spacing=spacing).to(truth.device)
-    weight = half_spectrum_weights(grid[-1]).to(truth.device)
+    device = device_with_float64(truth.device)
+    fraction = wavenumbers(grid, spacing=spacing, device=device)
+    weight = half_spectrum_weights(grid[-1], device=device)
     dims = tuple(range(3, truth.ndim))
 
     def power(field: Tensor) -> Tensor:  # b *modes, summed over frames and fields
-        return torch.fft.rfftn(field.double(), dim=dims).abs().square().sum((1, 2)) * weight
+        return torch.fft.rfftn(float64(field), dim=dims).abs().square().sum((1, 2)) * weight
 
     wrong, true = power(prediction - truth), power(truth)
     whole = true.flatten(1).sum(1).sqrt()
@@ -61,21 +63,23 @@ def spectral_errors(
     return errors
 
 
-def wavenumbers(grid: Sequence[int], *, spacing: Sequence[float | int] | None = None) -> Float[Tensor, "*modes"]:
+def wavenumbers(
+    grid: Sequence[int], *, spacing: Sequence[float | int] | None = None, device: torch.device | None = None
+) -> Float[Tensor, "*modes"]:
     """|k| of every mode of `rfftn`, as a fraction of the smallest Nyquist wavenumber of the axes."""
     steps = [1.0] * len(grid) if spacing is None else [float(step) for step in spacing]
     nyquist = min(0.5 / step for step in steps)
-    square = torch.zeros((), dtype=torch.float64)
+    square = torch.zeros((), dtype=torch.float64, device=device)
     for axis, (points, step) in enumerate(zip(grid, steps, strict=True)):
         frequency = torch.fft.rfftfreq if axis == len(grid) - 1 else torch.fft.fftfreq
-        along = frequency(points, d=step, dtype=torch.float64) / nyquist
+        along = frequency(points, d=step, dtype=torch.float64, device=device) / nyquist
         square = square[..., None] + along.square()
     return square.sqrt()
 
 
-def half_spectrum_weights(points: int) -> Float[Tensor, " l"]:
+def half_spectrum_weights(points: int, *, device: torch.device | None = None) -> Float[Tensor, " l"]:
     """How many modes of the full spectrum each mode of the last axis of `rfftn` stands for."""
-    weight = torch.full((points // 2 + 1,), 2.0, dtype=torch.float64)
+    weight = torch.full((points // 2 + 1,), 2.0, dtype=torch.float64, device=device)
     weight[0] = 1
     if points % 2 == 0:
         weight[-1] = 1

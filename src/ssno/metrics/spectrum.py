@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.device import float64
 from ssno.metrics.spectral import half_spectrum_weights
 
 
@@ -27,14 +28,18 @@ def energy_spectrum(
         raise ValueError(f"`spacing` must have one number per axis of the grid {tuple(grid)}, got {tuple(spacing)}.")
     lengths = [points * step for points, step in zip(grid, spacing, strict=True)]
     width = 2 * math.pi / max(lengths)
-    square = torch.zeros((), dtype=torch.float64)
+    fields = float64(fields)
+    dtype, device = fields.dtype, fields.device
+    square = torch.zeros((), dtype=dtype, device=device)
     for axis, (points, step) in enumerate(zip(grid, spacing, strict=True)):
         frequency = torch.fft.rfftfreq if axis == len(grid) - 1 else torch.fft.fftfreq
-        square = square[..., None] + (2 * math.pi * frequency(points, d=float(step), dtype=torch.float64)).square()
+        square = (
+            square[..., None] + (2 * math.pi * frequency(points, d=float(step), dtype=dtype, device=device)).square()
+        )
     shell = (square.sqrt() / width).round().long().flatten()
     dims = tuple(range(3, fields.ndim))
-    power = torch.fft.rfftn(fields.double(), dim=dims).abs().square() * half_spectrum_weights(grid[-1])
-    energy = torch.zeros(*fields.shape[:3], int(shell.max()) + 1, dtype=torch.float64)
+    power = torch.fft.rfftn(fields, dim=dims).abs().square() * half_spectrum_weights(grid[-1], device=device)
+    energy = torch.zeros(*fields.shape[:3], int(shell.max()) + 1, dtype=dtype, device=device)
     energy.index_add_(3, shell, power.flatten(3) / math.prod(grid) ** 2)
     shells = int(math.pi / max(spacing) / width + 1e-9) + 1
-    return width * torch.arange(shells, dtype=torch.float64), energy[..., :shells]
+    return width * torch.arange(shells, dtype=dtype, device=device), energy[..., :shells]

@@ -58,7 +58,7 @@ class Progress:
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
     """Replace the checkpoint in `folder`, or leave the old one untouched."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = safetensors.torch.save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
+    content = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     digest = hashlib.sha256(content).hexdigest()
     name = f"tensors-{progress.step:08d}-{digest[:16]}.safetensors"
     write_whole(folder / name, content)

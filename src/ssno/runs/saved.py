@@ -50,7 +50,7 @@ def save_description(folder: Path, forecaster: Forecaster, **more: Any) -> None:
 
 def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     """Write model.safetensors."""
-    content = safetensors.torch.save({name: value.detach().contiguous() for name, value in weights.items()})
+    content = safetensors.torch.save({name: value.detach().cpu().contiguous() for name, value in weights.items()})
     write_whole(folder / "model.safetensors", content)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ssno.data.trajectories import Frames, Trajectories
+from ssno.base.device import float64
+from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.native.engine import use
@@ -100,7 +101,8 @@ class Loop:
         self.began_at = self.saved_at - self.progress.seconds
         if self.progress.step == 0:
             self._save("last")  # from the first step on there is something to resume
-        with Interruption() as interruption, torch.random.fork_rng(), use(self.options.engine):
+        devices = [self.place.device] if self.place.device.type == "cuda" else []
+        with Interruption() as interruption, torch.random.fork_rng(devices), use(self.options.engine):
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
@@ -141,7 +143,7 @@ class Loop:
         torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.place.rank))
         lesson = prepare(
             self.forecaster,
-            Frames(*(part.to(self.place.device) for part in batch.frames)),
+            batch.frames.to(self.place.device),
             batch.samples,
             stage=options.rollout.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
@@ -161,7 +163,7 @@ class Loop:
                 except UndampedError:  # a mode that had damping has lost it to a step much too large
                     raise TrainingDiverged(self._what_diverged(float("nan"), float("nan"), batch)) from None
                 (losses.sum() * weight).backward()
-            local += losses.detach().double().sum().item() if batch.samples else 0.0
+            local += float64(losses.detach()).sum().item() if batch.samples else 0.0
         total, stop = self.place.total([local, float(asked)])
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, options.clip or float("inf")).item()
@@ -229,7 +231,7 @@ class Loop:
         if self.average is not None:
             self.average.swap(self.model)
         if self.folder is not None and self.place.leads:
-            save_weights(self.folder, {name: value.cpu() for name, value in self.best_weights.items()})
+            save_weights(self.folder, self.best_weights)
 
     def _save(self, name: str) -> None:
         if name == "last":

@@ -44,7 +44,7 @@ def restore(
         if slots:
             optimiser.state[parameters[name]] = slots
     if average is not None:
-        average.values = averaged
+        average.values = {name: value.to(parameters[name].device) for name, value in averaged.items()}
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from ssno.base.provenance import provenance
@@ -38,6 +39,7 @@ def train(
     overwrite: bool = False,
     stop_after: int | None = None,
     reporter: Reporter | None = None,
+    device: str | torch.device = "auto",
     tensorboard: bool = False,
     sections: dict[str, Any] | None = None,
     **changes: Any,
@@ -56,6 +58,8 @@ def train(
         overwrite: delete what an earlier run left in `folder`.
         stop_after: stop after so many optimiser steps, as if interrupted.
         reporter: who hears of progress; by default a bar on a terminal, lines elsewhere.
+        device: where to compute: "auto", "cpu", "cuda", "cuda:1" or "mps" (`ssno.base.device`). It is no option of the
+            run, which may go on elsewhere.
         tensorboard: also write TensorBoard's files (needs the extra `ssno[tensorboard]`).
         sections: what config.json says about the run; by default options and shapes.
     """
@@ -73,7 +77,7 @@ def train(
     window.plan(len(valid.times))
     check_frames(options.rollout.stages(options.epochs), window, len(data.times))
     path = Path(folder) if folder is not None else None
-    with join() as place, claimed(path, resume=resume, overwrite=overwrite) if place.leads else nullcontext():
+    with join(device) as place, claimed(path, resume=resume, overwrite=overwrite) if place.leads else nullcontext():
         forecaster = forecaster_for(model, data, options, window=window, alignment=alignment)
         described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
         loop = Loop(
