@@ -6,7 +6,8 @@ import os
 import pytest
 
 from ssno.base import description_from_json
-from ssno.models.registry import MODELS, model_config
+from ssno.models.count import count_parameters
+from ssno.models.registry import ALL_MODELS, MODELS, model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 
 
@@ -98,3 +99,29 @@ def test_weights_of_another_model_are_refused(folder, tmp_path_factory) -> None:
     (other / "model.safetensors").replace(folder / "model.safetensors")
     with pytest.raises(ValueError, match="does not fit the model of its config.json: lacks memory"):
         SSNO.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("name", list(ALL_MODELS))
+def test_sizes_tell_roughly_how_many_parameters_there_are(name) -> None:
+    config = ALL_MODELS[name]()
+    if parameters := count_parameters(config.build()):
+        assert 0.3 < config.approximate_size() / parameters < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("ssno", {"n_layers": 10**6}, "`n_layers` must be at most 256, got 1,000,000"),
+        ("ssno", {"d_state": 10**9}, "`d_state` must be at most 1,024"),
+        ("ssno", {"memory_window": 10**9}, "`memory_window` must be at most 4,096"),
+        ("ssno", {"hidden_channels": 20000}, "would have about .* parameters; models of up to 268,435,456 are built"),
+        ("ssno", {"in_channels": 10**9}, "would have about"),
+        ("fno", {"n_modes": 2048, "n_dims": 2}, "would have about"),
+        ("ffno", {"expansion": 10**6}, "would have about"),
+        ("unet", {"hidden_channels": 4000}, "would have about"),
+        ("gkt", {"n_heads": 10**9, "hidden_channels": 10**9}, "would have about"),
+    ],
+)
+def test_absurd_sizes_are_refused_before_anything_is_built(name, values, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        ALL_MODELS[name].from_json(values)

@@ -76,9 +76,9 @@ class Modes(nn.Module):
         pairs = d_state // 2
         self.discretisation = options.discretisation
         starting_log_damping = -math.inf if options.damping == "absent" else math.log(INITIAL_DAMPING)
-        frequency = INITIALISATIONS[options.initialisation](d_state).expand(channels, pairs)
+        frequency = torch.empty(channels, pairs).copy_(INITIALISATIONS[options.initialisation](d_state))
         self._register("log_damping", torch.full((channels, pairs), starting_log_damping), options.damping)
-        self._register("frequency", frequency.to(torch.get_default_dtype()).clone(), options.frequency)
+        self._register("frequency", frequency, options.frequency)
         steps = log_steps(channels, smallest=options.smallest_step, largest=options.largest_step)
         self.log_step = nn.Parameter(steps.to(torch.get_default_dtype()))
         self.input_weight = nn.Parameter(torch.tensor([1.0, 0.0]).expand(channels, pairs, 2).clone())

@@ -42,13 +42,14 @@ class LowRankModes(nn.Module):
         require_pairs("d_state", d_state)
         self.length = length
         start = hippo_legs(d_state)
-        dtype, pairs = torch.get_default_dtype(), d_state // 2
+        pairs = d_state // 2
         steps = log_steps(channels, smallest=ModeOptions.smallest_step, largest=ModeOptions.largest_step)
         self.log_damping = nn.Parameter(torch.full((channels, pairs), math.log(INITIAL_DAMPING)))
-        self.frequency = nn.Parameter(start.frequency.to(dtype).repeat(channels, 1))
-        self.log_step = nn.Parameter(steps.to(dtype))
-        self.low_rank = nn.Parameter(torch.view_as_real(start.low_rank).to(dtype).repeat(1, channels, 1, 1))
-        self.input_weight = nn.Parameter(torch.view_as_real(start.input_weight).to(dtype).repeat(channels, 1, 1))
+        kind = self.log_damping.detach()  # of the default type, on the default device
+        self.frequency = nn.Parameter(start.frequency.to(kind).repeat(channels, 1))
+        self.log_step = nn.Parameter(steps.to(kind))
+        self.low_rank = nn.Parameter(torch.view_as_real(start.low_rank).to(kind).repeat(1, channels, 1, 1))
+        self.input_weight = nn.Parameter(torch.view_as_real(start.input_weight).to(kind).repeat(channels, 1, 1))
         self.output_weight = nn.Parameter(torch.randn(channels, pairs, 2) * math.sqrt(0.5))
         if length is not None:
             self.output_weight.data = torch.view_as_real(truncated(self.system(), length=length).output_weight.detach())

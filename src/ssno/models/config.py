@@ -14,6 +14,11 @@ from torch import nn
 
 from ssno.base import description_from_json, require_positive
 
+LARGEST_MODEL = 2**28
+"""Parameters of the largest model that is built: a gibibyte of float32."""
+LARGEST_SIZES = {"n_layers": 256, "d_state": 1024, "memory_d_state": 1024, "memory_window": 4096}
+"""Limits of sizes that cost time rather than parameters."""
+
 Config = TypeVar("Config", bound="OperatorConfig")
 
 
@@ -40,6 +45,14 @@ class OperatorConfig(abc.ABC):
             require_positive(field, getattr(self, field))
         if self.n_dims not in (1, 2, 3):
             raise ValueError(f"`n_dims` must be 1, 2 or 3, got {self.n_dims}.")
+        for name, most in LARGEST_SIZES.items():
+            if getattr(self, name, 0) > most:
+                raise ValueError(f"`{name}` must be at most {most:,}, got {getattr(self, name):,}.")
+        if self.approximate_size() > LARGEST_MODEL:
+            raise ValueError(
+                f"This {self.name!r} model would have about {self.approximate_size():,} parameters; models of up to "
+                f"{LARGEST_MODEL:,} are built. Make it narrower or shallower."
+            )
 
     def check_grid_type(self, grid_type: str) -> None:
         """Refuse data on a kind of grid that the model cannot take."""
@@ -52,6 +65,18 @@ class OperatorConfig(abc.ABC):
     @abc.abstractmethod
     def build(self) -> nn.Module:
         """The model, freshly initialised from torch's random state."""
+
+    def approximate_size(self) -> int:
+        """Roughly how many parameters the model has, from its sizes alone: no memory is taken to tell."""
+
+        def size(name: str) -> int:
+            return max(1, getattr(self, name, 1))
+
+        width = max(size("hidden_channels"), size("embed_dim"))
+        inner = max(width * size("expansion"), size("head_channels") * size("n_heads"))
+        entering = self.in_channels * size("frames_as_channels") + self.out_channels
+        states = size("d_state") + size("memory_d_state")
+        return size("n_layers") * self.n_dims * (4 * width * inner + 4 * width * states) + entering * inner
 
     def fitted(self: Config, grid: Sequence[int]) -> Config:
         """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
@@ -72,7 +97,7 @@ class OperatorConfig(abc.ABC):
 
     @classmethod
     def from_json(cls: type[Config], values: Mapping[str, Any]) -> Config:
-        """The inverse of `to_json`. Unknown and missing names, and values of a wrong type, are refused."""
+        """The inverse of `to_json`. Unknown names, values of a wrong type, and absurd sizes are refused."""
         values = dict(values)
         name = values.pop("model", cls.name)
         if name != cls.name:

@@ -15,6 +15,7 @@ Axes: n state mode.
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -43,10 +44,14 @@ def legs(d_state: int) -> Float[Tensor, " n"]:
     That normal part is -1/2 identity + S with S[i, j] = -sqrt((i + 1/2)(j + 1/2)) below the diagonal and the opposite
     above it, so the eigenvalues of the antisymmetric S are purely imaginary.
     """
+    return torch.from_numpy(_legs(d_state).copy())
+
+
+@cache
+def _legs(d_state: int) -> Float[np.ndarray, " n"]:
     root = np.sqrt(np.arange(d_state) + 0.5)
     below = np.tril(np.outer(root, root), -1)
-    eigenvalues = np.linalg.eigvalsh(1j * (below.T - below))
-    return torch.from_numpy(np.sort(eigenvalues)[d_state // 2 :].copy())
+    return np.sort(np.linalg.eigvalsh(1j * (below.T - below)))[d_state // 2 :]
 
 
 def grid(d_state: int) -> Float[Tensor, " n"]:

@@ -49,6 +49,10 @@ class FFNOConfig(FourierConfig, MemoryConfig):
         for name in ("hidden_channels", "n_layers", "expansion", "head_channels"):
             require_positive(name, getattr(self, name))
 
+    def spectral_size(self, width: int) -> int:
+        """Axis by axis."""
+        return 2 * self.n_dims * self.n_modes * width**2
+
     def suited(self, *, periodic: bool) -> "FFNOConfig":
         """On a circle without coordinates: a shifted input then gives the shifted forecast."""
         return replace(self, coordinates=False) if periodic else self

@@ -81,6 +81,10 @@ class FNORConfig(FullFourierConfig):
     frames_as_channels: int = 4
     memory_window: int = 0
 
+    def spectral_size(self, width: int) -> int:
+        """Without matrices over channels."""
+        return super().spectral_size(width) // width
+
     def build(self) -> "FNOR":
         return FNOR(self)
 

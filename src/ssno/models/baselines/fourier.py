@@ -22,5 +22,13 @@ class FourierConfig(OperatorConfig):
         super().__post_init__()
         require_positive("n_modes", self.n_modes)
 
+    def spectral_size(self, width: int) -> int:
+        """Numbers in one layer's weights: a matrix over channels for each kept mode in each corner of the spectrum."""
+        return 2**self.n_dims * self.n_modes**self.n_dims * width**2
+
+    def approximate_size(self) -> int:
+        width, layers = getattr(self, "hidden_channels", 1), getattr(self, "n_layers", 1)
+        return super().approximate_size() + layers * self.spectral_size(width)
+
     def fitted(self: Fourier, grid: Sequence[int]) -> Fourier:
         return replace(self, n_modes=min(self.n_modes, most_modes(grid)))

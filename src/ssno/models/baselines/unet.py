@@ -44,6 +44,10 @@ class UNetConfig(MemoryConfig):
         super().__post_init__()
         require_positive("hidden_channels", self.hidden_channels)
 
+    def approximate_size(self) -> int:
+        """Convolutions of three points per axis at five widths, the widest sixteen times the first."""
+        return 3**self.n_dims * 800 * self.hidden_channels**2
+
     def build(self) -> "UNet":
         return UNet(self)
 
