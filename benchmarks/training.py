@@ -64,7 +64,7 @@ def against_ffno(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, T
     """Every engine, and FFNO of the same width and depth with all modes of the grid: another model, unchecked."""
     model, (given, target) = ssno(grid), trajectories(grid, batch=batch, frames=frames)
     torch.manual_seed(0)
-    ffno = FFNOConfig(n_dims=len(grid), n_modes=max(grid)).fitted(grid).build()
+    ffno = FFNOConfig(n_dims=len(grid), n_modes=max(grid)).for_grid(grid).build()
     return {
         "ffno": Task(training_step(ffno, ffno, given, target)),
         **{name: Task(run) for name, run in engines(model, given, target).items()},

@@ -87,13 +87,13 @@ def test_parameters_in_1d_are_the_published_ones(config, fields, parameters) -> 
     ],
 )
 def test_models_that_keep_all_modes_grow_with_the_grid(config, parameters) -> None:
-    fitted = [config(n_modes=512).fitted((points,)) for points in (32, 64, 128, 256, 512)]
+    fitted = [config(n_modes=512).for_grid((points,)) for points in (32, 64, 128, 256, 512)]
     assert tuple(count(config, n_modes=each.n_modes) for each in fitted) == parameters
 
 
 def test_fitting_never_adds_modes_and_leaves_other_models_alone() -> None:
-    assert FFNOConfig(n_modes=32).fitted((512, 512)) == FFNOConfig(n_modes=32)
-    assert UNetConfig().fitted((16,)) == UNetConfig()
+    assert FFNOConfig(n_modes=32).for_grid((512, 512)) == FFNOConfig(n_modes=32)
+    assert UNetConfig().for_grid((16,)) == UNetConfig()
 
 
 @pytest.mark.parametrize(("n_dims", "learnable"), [(1, 677_217), (2, 1_006_177)])

@@ -104,7 +104,7 @@ def test_ten_steps_lower_the_loss_and_every_parameter_learns(tmp_path) -> None:
 def test_commands_and_files_know_it() -> None:
     config = SFNOConfig(grid=(64, 128))
     assert model_config("sfno").from_json(config.to_json()) == config
-    assert SFNOConfig().fitted([64, 128]) == config
+    assert SFNOConfig().for_grid([64, 128]) == config
 
 
 def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:

@@ -123,7 +123,7 @@ def test_gradients_reach_the_map_and_every_other_parameter() -> None:
 def test_commands_and_files_know_it() -> None:
     config = SphereSSNOConfig(colatitude="zero", learned_map=True)
     assert model_config("ssno-sphere").from_json(config.to_json()) == config
-    assert config.suited(periodic=False).modes.initialisation == "grid"
+    assert config.recommended(periodic=False).modes.initialisation == "grid"
 
 
 def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:

@@ -153,8 +153,8 @@ def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, Ope
         kind = model_config(name)
         if issubclass(kind, TrivialConfig):
             raise ValueError(f"`models` names {name!r}, which learns nothing and costs nothing. Leave it out.")
-        chosen[name] = kind(n_dims=len(grid)).fitted(grid)
-        fewer = FNOConfig(n_dims=2, n_modes=8).fitted(grid)
+        chosen[name] = kind(n_dims=len(grid)).for_grid(grid)
+        fewer = FNOConfig(n_dims=2, n_modes=8).for_grid(grid)
         if name == FNOConfig.name and len(grid) == 2 and fewer != chosen[name]:
             chosen["fno, 8 modes"] = fewer
     return chosen

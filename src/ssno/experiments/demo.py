@@ -56,7 +56,7 @@ class Demo:
         """The learned contestants, both suited to an equation that lives on a circle."""
         small = SSNOConfig(hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128)
         fourier = FFNOConfig(hidden_channels=self.hidden_channels, n_modes=self.points // 2)
-        return {"SS-NO": small.suited(periodic=True), "FFNO": fourier.suited(periodic=True)}
+        return {"SS-NO": small.recommended(periodic=True), "FFNO": fourier.recommended(periodic=True)}
 
 
 def run_demo(

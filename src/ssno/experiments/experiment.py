@@ -129,7 +129,7 @@ class Experiment(abc.ABC):
 
     def suited(self, config: Config) -> Config:
         """A model with the settings of our recipe, unless the paper's is used; all 1D problems are periodic."""
-        return config if self.published_recipe else config.suited(periodic=True)
+        return config if self.published_recipe else config.recommended(periodic=True)
 
     def unrolling(self, forcing: float) -> Rollout:
         """Teacher forcing (1) or unrolling (0); in short trainings ever further, or the first steps would diverge."""

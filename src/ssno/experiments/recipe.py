@@ -37,7 +37,7 @@ class Variant:
 
 PLAIN = SSNOConfig()
 ROUND = SSNOConfig(boundary="wrapped", coordinates=False)
-OURS = PLAIN.suited(periodic=True)
+OURS = PLAIN.recommended(periodic=True)
 PUBLISHED, FAST = "paper", "fast: ... frequencies and steps of the grid"
 WHOLE = 2048
 """Trajectories that our recipe sees, once each; others as many as take as long."""

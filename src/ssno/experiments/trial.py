@@ -108,7 +108,7 @@ def trial(
     size = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
     run = Run(
         data=data,
-        model=model.fitted([points] * problem.n_dims),
+        model=model.for_grid([points] * problem.n_dims),
         train=options,
         window=Window(protocol=protocol, size=size),
         alignment=defaults_of(problem.dataset).alignment,

@@ -30,7 +30,7 @@ class Unidirectional(Experiment):
             trial(
                 label,
                 BURGERS,
-                self.model(kind) if self.published_recipe else self.model(kind).suited(periodic=False),
+                self.model(kind) if self.published_recipe else self.model(kind).recommended(periodic=False),
                 points=self.points(self.by_scale(cpu=64, paper=128)),
                 seed=seed,
                 budget=self.budget,

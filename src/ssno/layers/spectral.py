@@ -82,5 +82,5 @@ def require_points(grid: Sequence[int], n_modes: int) -> None:
         raise ValueError(
             f"`frames` has a grid of {' x '.join(map(str, grid))} points, but this model keeps n_modes = {n_modes} "
             f"wavenumbers per axis, which need at least {2 * n_modes} points. Give it a finer grid, or build it with "
-            f"`n_modes={most_modes(grid)}` (`config.fitted(grid)` does that)."
+            f"`n_modes={most_modes(grid)}` (`config.for_grid(grid)` does that)."
         )

@@ -78,11 +78,11 @@ class OperatorConfig(abc.ABC):
         states = size("d_state") + size("memory_d_state")
         return size("n_layers") * self.n_dims * (4 * width * inner + 4 * width * states) + entering * inner
 
-    def fitted(self: Config, grid: Sequence[int]) -> Config:
+    def for_grid(self: Config, grid: Sequence[int]) -> Config:
         """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
         return self
 
-    def suited(self: Config, *, periodic: bool) -> Config:
+    def recommended(self: Config, *, periodic: bool) -> Config:
         """The same model with the settings our recipe found best for data that are `periodic` on all axes, or not."""
         return self
 

@@ -74,7 +74,7 @@ class ScanConfig(MemoryConfig):
         if self.reference_spacing is not None:
             relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
 
-    def suited(self: Scanning, *, periodic: bool) -> Scanning:
+    def recommended(self: Scanning, *, periodic: bool) -> Scanning:
         """Modes start with the waves and decay lengths of a grid; periodic data are scanned around the circle.
 
         Without coordinates, which a circle does not have, a shifted input then gives the shifted forecast.

@@ -58,7 +58,7 @@ class SphereSSNOConfig(SSNOConfig):
         if self.boundary != "wrapped":
             raise ValueError(f"`boundary` of longitude on the sphere must be 'wrapped', got {self.boundary!r}.")
 
-    def suited(self, *, periodic: bool) -> "SphereSSNOConfig":
+    def recommended(self, *, periodic: bool) -> "SphereSSNOConfig":
         """Modes start with the waves and decay lengths of a grid."""
         return replace(self, modes=replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0))
 

@@ -62,14 +62,14 @@ class Run(Generic[ModelConfig]):
         wanted = {name: value for name, value in derived.items() if f"model.{name}" not in given}
         model = replace(self.model, **wanted)
         if "model.n_modes" not in given:
-            model = model.fitted([axis.points for axis in data.axes])
+            model = model.for_grid([axis.points for axis in data.axes])
         seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
         window = self.window if "window.size" in given else replace(self.window, size=seen)
         return replace(self, model=model, window=window)
 
     def suited(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
         """With the model settings of our own recipe for these data, except the fields named in `given`."""
-        best = self.model.suited(periodic=all(axis.periodic for axis in data.axes))
+        best = self.model.recommended(periodic=all(axis.periodic for axis in data.axes))
         untouched = [
             f.name
             for f in fields(best)

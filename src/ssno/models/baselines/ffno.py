@@ -53,7 +53,7 @@ class FFNOConfig(FourierConfig, MemoryConfig):
         """Axis by axis."""
         return 2 * self.n_dims * self.n_modes * width**2
 
-    def suited(self, *, periodic: bool) -> "FFNOConfig":
+    def recommended(self, *, periodic: bool) -> "FFNOConfig":
         """On a circle without coordinates: a shifted input then gives the shifted forecast."""
         return replace(self, coordinates=False) if periodic else self
 

@@ -30,5 +30,5 @@ class FourierConfig(OperatorConfig):
         width, layers = getattr(self, "hidden_channels", 1), getattr(self, "n_layers", 1)
         return super().approximate_size() + layers * self.spectral_size(width)
 
-    def fitted(self: Fourier, grid: Sequence[int]) -> Fourier:
+    def for_grid(self: Fourier, grid: Sequence[int]) -> Fourier:
         return replace(self, n_modes=min(self.n_modes, most_modes(grid)))

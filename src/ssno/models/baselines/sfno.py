@@ -93,7 +93,7 @@ class SFNOConfig(MemoryConfig):
         """M: degrees that the filters see."""
         return min(self.inner_grid.nlat, self.inner_grid.nlon // 2)
 
-    def fitted(self, grid: Sequence[int]) -> "SFNOConfig":
+    def for_grid(self, grid: Sequence[int]) -> "SFNOConfig":
         """The same model for another grid of the sphere."""
         return replace(self, grid=(grid[0], grid[1]))
 
@@ -138,7 +138,7 @@ class SFNO(MemoryOperator, Pretrained):
         if tuple(frames.shape[2:]) != self.config.grid:
             raise ValueError(
                 f"`frames` has the grid {tuple(frames.shape[2:])}, but this model was built for {self.config.grid} on "
-                "the sphere. Build it with `config.fitted(grid)`."
+                "the sphere. Build it with `config.for_grid(grid)`."
             )
         fields = with_coordinates(frames) if self.config.coordinates else frames
         features = self.lift(fields.permute(3, 2, 0, 1))
