@@ -24,6 +24,17 @@ def smooth(nlat: int, *batch: int, degrees: int = 4, dtype: torch.dtype = torch.
     return transform_of(nlat, 2 * nlat, degrees, torch.float64).synthesise(modes.to(torch.complex128)).to(dtype)
 
 
+def awake(config: SphereSSNOConfig) -> SphereSSNO:
+    """A model whose last layer, zero at the start, answers something."""
+    model = SphereSSNO(config)
+    torch.nn.init.normal_(model.head.narrow.weight, std=0.1)
+    return model
+
+
+def test_a_fresh_model_answers_zero() -> None:
+    assert not SphereSSNO(SphereSSNOConfig.tiny())(torch.randn(1, 4, 3, 12, 24)).any()
+
+
 def test_parameters_of_all_readings() -> None:
     assert count_parameters(SSNO(**FIELDS)) == 370_307
     assert count_parameters(SSNO(**FIELDS, memory_window=0)) == 349_571
@@ -50,7 +61,7 @@ def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"colatitude": "zero"}, {"learned_map": True}, {"band_limited": False}])
 def test_turning_the_input_turns_the_forecast(fields) -> None:
-    model = SphereSSNO(SphereSSNOConfig.tiny(memory_window=0, **fields)).eval()
+    model = awake(SphereSSNOConfig.tiny(memory_window=0, **fields)).eval()
     if model.map is not None:
         with torch.no_grad():
             model.map.stretch.normal_(std=0.2)
@@ -61,13 +72,22 @@ def test_turning_the_input_turns_the_forecast(fields) -> None:
 
 def test_answers_stay_within_the_degrees_of_the_data() -> None:
     frames = torch.randn(1, 1, 3, 12, 24)
-    answer = SphereSSNO(SphereSSNOConfig.tiny(memory_window=0))(frames)
+    answer = awake(SphereSSNOConfig.tiny(memory_window=0))(frames)
     torch.testing.assert_close(low_passed(answer), answer, rtol=1e-4, atol=1e-5)
     assert answer[..., [0, -1], :].std(-1).max() < 1e-5
 
 
+def test_a_model_can_learn_after_a_forecast_in_inference_mode() -> None:
+    model = awake(SphereSSNOConfig.tiny(memory_window=0))
+    transform_of.cache_clear()
+    frames = torch.randn(1, 1, 3, 12, 24)
+    with torch.inference_mode():
+        model(frames)
+    model(frames).square().mean().backward()
+
+
 def test_streaming_gives_what_the_whole_sequence_gives() -> None:
-    model = SphereSSNO(SphereSSNOConfig.tiny(learned_map=True)).eval()
+    model = awake(SphereSSNOConfig.tiny(learned_map=True)).eval()
     frames = torch.randn(2, 4, 3, 12, 24)
     found, _ = model.step(frames[:, -1], model.start(frames))
     torch.testing.assert_close(found, model(frames)[:, -1], rtol=1e-4, atol=1e-5)
@@ -75,8 +95,8 @@ def test_streaming_gives_what_the_whole_sequence_gives() -> None:
 
 def test_the_map_starts_as_the_identity() -> None:
     torch.manual_seed(0)
-    mapped = SphereSSNO(SphereSSNOConfig.tiny(learned_map=True)).eval()
-    plain = SphereSSNO(SphereSSNOConfig.tiny()).eval()
+    mapped = awake(SphereSSNOConfig.tiny(learned_map=True)).eval()
+    plain = awake(SphereSSNOConfig.tiny()).eval()
     plain.load_state_dict({k: v for k, v in mapped.state_dict().items() if not k.startswith("map.")})
     frames = smooth(12, 1, 4, 3, dtype=torch.float32)
     torch.testing.assert_close(mapped(frames), plain(frames), rtol=1e-5, atol=1e-5)
@@ -111,7 +131,7 @@ def test_a_push_and_a_pull_lose_what_cubics_lose() -> None:
 
 
 def test_gradients_reach_the_map_and_every_other_parameter() -> None:
-    model = SphereSSNO(SphereSSNOConfig.tiny(learned_map=True))
+    model = awake(SphereSSNOConfig.tiny(learned_map=True))
     model(torch.randn(1, 4, 3, 12, 24)).square().mean().backward()
     assert model.map is not None
     assert model.map.stretch.grad is not None

@@ -261,3 +261,14 @@ def test_draws_depend_on_seed_epoch_step_and_sample_alone(waves) -> None:
         assert torch.equal(getattr(whole, name)[[2, 0]], getattr(share, name))
     for key in ((1, 1, 2), (0, 2, 2), (0, 1, 3)):
         assert not torch.equal(lesson([3, 7, 11], key).forced, whole.forced)
+
+
+def test_points_of_a_sphere_count_by_their_area() -> None:
+    state = torch.randn(2, 3, 1, 6, 12, dtype=torch.float64)
+    waves = Trajectories.from_array(state)
+    forecaster = Forecaster(Scaling(0.5), normalisers=fit(waves, "none"), window=Window(size=1)).double()
+    area = torch.linspace(0.0, 1.0, 6, dtype=torch.float64)[:, None]
+    lesson = prepare(forecaster, waves.read(range(2)), stage=Stage())
+    losses, _ = Objective(forecaster, area=area)(lesson)
+    weight = area.sqrt()
+    torch.testing.assert_close(losses, relative(0.5 * weight * lesson.seen, weight * lesson.truth), check_dtype=False)

@@ -6,6 +6,7 @@ The block is `ssno.layers.sphere_sweep.SphereSweep`, the map `ssno.layers.sphere
 that of SS-NO. Coordinates are cos(theta) and sin(theta): they tell the latitude, which Coriolis depends on, and leave
 the model free of the choice of a prime meridian. Data of a pseudospectral solver have L = ceil(nlat / 3) degrees; what
 a network writes beyond them never occurs in training and grows in a rollout, so answers are cut to L (`band_limited`).
+The last layer starts at zero: the first steps of training would otherwise be spent on undoing it.
 
 The paper's own reading, a rectangle with coordinates as channels, is plain `ssno`: 370,307 parameters for three fields.
 
@@ -19,7 +20,7 @@ from typing import Any, ClassVar, get_args
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from ssno.base import require_one_of
 from ssno.layers.sphere_map import SphereMap
@@ -85,6 +86,8 @@ class SphereSSNO(ScanOperator):
     def __init__(self, config: SphereSSNOConfig | None = None, **fields: Any):
         super().__init__(config, **fields)
         self.map = SphereMap() if self.config.learned_map else None
+        nn.init.zeros_(self.head.narrow.weight)  # a forecaster of changes starts as persistence
+        nn.init.zeros_(self.head.narrow.bias)
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
         """As for SS-NO, with the coordinates of a sphere."""
@@ -118,5 +121,6 @@ def low_passed(
 
 @lru_cache(maxsize=8)
 def transform_of(nlat: int, nlon: int, degrees: int, dtype: torch.dtype) -> SphereTransform:
-    """The transform of a grid, made once."""
-    return SphereTransform(SphereGrid(nlat, nlon), degrees=degrees, dtype=dtype)
+    """The transform of a grid, made once, with tables that gradients may pass whoever asked for it first."""
+    with torch.inference_mode(False):
+        return SphereTransform(SphereGrid(nlat, nlon), degrees=degrees, dtype=dtype)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ssno.base.device import float64
 from ssno.data.trajectories import Trajectories
+from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.native.engine import use
@@ -70,7 +71,9 @@ class Loop:
         self.valid, self.options, self.place, self.reporter = valid, options, place, reporter
         self.folder, self.stop_after, self.tensorboard, self.sections = folder, stop_after, tensorboard, sections or {}
         self.model = forecaster.model
-        self.objective = Objective(forecaster, compile=options.compile, surface_weight=options.surface_weight)
+        self.objective = Objective(
+            forecaster, compile=options.compile, surface_weight=options.surface_weight, area=areas(data)
+        )
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None
         self.source = BatchSource(

@@ -45,11 +45,19 @@ class Objective(nn.Module):
         forecaster: the model with its units.
         compile: run its forward pass through torch.compile.
         surface_weight: weight of the wall, where lessons tell walls apart.
+        area: weight of each grid point in the errors; None if all weigh the same.
     """
 
-    def __init__(self, forecaster: Forecaster, *, compile: bool = False, surface_weight: float = 1.0):
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        *,
+        compile: bool = False,
+        surface_weight: float = 1.0,
+        area: Tensor | None = None,
+    ):
         super().__init__()
-        self.surface_weight = surface_weight
+        self.surface_weight, self.area = surface_weight, area
         self.forecaster = forecaster
         self.predict = compiled(forecaster.forward) if compile else forecaster.forward
         self.step = compiled(forecaster.step) if compile else forecaster.step
@@ -67,7 +75,7 @@ class Objective(nn.Module):
     def _errors(self, answers: Tensor, truth: Tensor, wall: Tensor | None) -> Tensor:
         """The loss of every trajectory and slot."""
         if wall is None:
-            return frame_errors(answers, truth)
+            return frame_errors(answers, truth, area=self.area)
         volume, surface = volume_and_surface(answers, truth, wall)
         return volume.mean(dim=2) + self.surface_weight * surface.mean(dim=2)
 

@@ -16,8 +16,9 @@ What to expect of the public data: std(Phi) 105 / 212 / 417 / 837 m^2/s^2 at nla
 98,062; speeds of 1.4 to 2.3 m/s; almost linear, not chaotic, losing half of its norm in 100 hours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -163,28 +164,29 @@ class ShallowWater(Problem):
         flow = -self.dt * rate * (l * (l + 1) / max(1, (self.degrees - 1) * self.degrees)) ** 4
         return torch.exp(torch.stack([all_fields, all_fields + flow, all_fields + flow], dim=1))[..., None]
 
+    def next_frame(
+        self, equations: ShallowWaterEquations, *, coriolis: Float[Tensor, "lon lat b"] | None = None
+    ) -> Callable[[Complex[Tensor, "m l c b"]], Complex[Tensor, "m l c b"]]:
+        """The map from the coefficients of one frame to those of the next."""
+        advance = restarted_adams_bashforth if self.scheme == "public" else runge_kutta
+        options = {"dt": self.dt, "steps": self.steps_per_frame, "factor": self.factor(equations)}
+        return lambda state: advance(partial(equations.rate, coriolis=coriolis), state, **options)  # type: ignore[arg-type]
+
     def coefficients(
         self, parameters: Sequence[Parameters], *, frame_done: FrameDone | None = None
     ) -> Complex[np.ndarray, "n t m l c"]:
         """Frames as coefficients, all trajectories together, without a grid."""
         equations = ShallowWaterEquations(self.degrees)
-        factor = self.factor(equations)
         coriolis = None
         if self.initial == "zonal":
             tilts = [sphere_flows.tilted(equations, angle=float(one["angle"])) for one in parameters]
             coriolis = 2 * equations.planet.rotation * torch.stack(tilts, dim=2)
-        advance = restarted_adams_bashforth if self.scheme == "public" else runge_kutta
+        following = self.next_frame(equations, coriolis=coriolis)
         state = torch.stack([self.initial_state(one, equations) for one in parameters], dim=3)
         stored = np.empty((len(parameters), self.frames, *state.shape[:3]), dtype=np.complex128)
         for frame in range(self.frames):
             if frame:
-                state = advance(
-                    lambda modes: equations.rate(modes, coriolis=coriolis),
-                    state,
-                    dt=self.dt,
-                    steps=self.steps_per_frame,
-                    factor=factor,
-                )
+                state = following(state)
             finite = torch.isfinite(torch.view_as_real(state)).flatten(0, 2).all(-1).all(0)
             if not bool(finite.all()):
                 culprit = int(finite.logical_not().nonzero()[0])
