@@ -24,7 +24,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_cases_come_back_from_shards_and_do_not_depend_on_workers(tmp_path: Path) -> None:
-    plan = Plan(CLOUDS, {"train": 3, "test": 2}, per_shard=2)
+    plan = Plan(CLOUDS, {"train": 3, "valid": 1, "test": 2}, per_shard=2)
     generate(plan, tmp_path / "one", workers=1, batch=1, origin=ORIGIN)
     generate(plan, tmp_path / "two", workers=2, origin=ORIGIN)
     assert files(tmp_path / "one") == files(tmp_path / "two")
@@ -45,11 +45,11 @@ def test_tasks_change_counts_angles_and_folders() -> None:
     assert dict(build_plan("kt-foil", "small").counts) == {"train": 256, "valid": 32, "test": 128}
     assert build_plan("kt-foil", "small", task="scarce").counts["train"] == 64
     assert folder_name(build_problem("kt-foil", "small"), "small") == "kt-foil-small"
-    assert folder_name(build_problem("kt-foil", task="aoa", units="stream"), "paper") == "kt-foil-aoa-stream-paper"
+    assert folder_name(build_problem("kt-foil", task="aoa", units="physical"), "paper") == "kt-foil-aoa-physical-paper"
 
 
 def test_the_angles_of_the_test_split_are_the_tasks(tmp_path: Path) -> None:
-    plan = Plan(KTFoil(task="aoa", points=16, wall_points=8), {"train": 8, "test": 8})
+    plan = Plan(KTFoil(task="aoa", points=16, wall_points=8), {"train": 8, "valid": 1, "test": 8})
     generate(plan, tmp_path / "aoa", workers=1, origin=ORIGIN)
     inner, outer = (load_dataset(tmp_path / "aoa", split).parameters["angle"] for split in ("train", "test"))
     assert np.all((inner >= -2.5) & (inner <= 12.5))

@@ -6,7 +6,7 @@ import pytest
 from ssno.pde.problems.foil_cloud import BOX, wall_distance
 from ssno.pde.problems.kt_foil import KTFoil, flow_of
 
-SMALL = KTFoil(points=512, wall_points=64)
+SMALL = KTFoil(units="physical", points=512, wall_points=64)
 
 
 def draws(problem: KTFoil, count: int, split: str = "train") -> list[dict[str, np.ndarray]]:
@@ -59,7 +59,7 @@ def test_trajectories_are_the_same_in_any_company() -> None:
 
 def test_draws_do_not_depend_on_the_cloud_and_stay_in_range() -> None:
     drawn = draws(SMALL, 200)
-    assert drawn[5] == KTFoil(points=4096).draw(np.random.default_rng(5))
+    assert drawn[5] == KTFoil(units="physical", points=4096).draw(np.random.default_rng(5))
     lift = np.array([case["lift_coefficient"] for case in drawn])
     assert -0.6 < lift.min() < 0
     assert 1.5 < lift.max() < 2.5
@@ -88,7 +88,7 @@ def test_stream_units_divide_by_the_inlet_speed() -> None:
 
 
 def test_a_wall_layer_stops_the_fluid_at_the_wall_and_leaves_the_pressure() -> None:
-    sticky = KTFoil(wall_layer=0.01, points=512, wall_points=64)
+    sticky = KTFoil(units="physical", wall_layer=0.01, points=512, wall_points=64)
     (case,) = draws(SMALL, 1)
     slipping, stuck = SMALL.solve([case]).state[0, 1], sticky.solve([case]).state[0, 1]
     assert np.all(stuck[:2, :64] == 0)

@@ -21,6 +21,7 @@ from types import FrameType
 import torch
 
 from ssno.base.provenance import provenance
+from ssno.data.defaults import defaults_of
 from ssno.data.load import find
 from ssno.data.make.generate import generate
 from ssno.data.make.recipes import build_plan, folder_name
@@ -30,6 +31,7 @@ from ssno.experiments.results import Results, TrialResult, curve_of
 from ssno.experiments.status import kind_of, steps_done, steps_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
+from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.models.count import count_parameters
 from ssno.runs.log import read_log
 from ssno.training.estimate import estimate
@@ -45,6 +47,9 @@ KEPT = (
     "spectral_error/low",
     "spectral_error/mid",
     "spectral_error/high",
+    *CLOUD_METRICS,
+    "volume_mse/p",
+    "surface_mse/p",
 )
 POLL_SECONDS = 2.0
 
@@ -178,6 +183,8 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
     means = evaluation.scores.means
     values = {name: means[name] for name in KEPT if name in means}
     values["seconds_per_forecast"] = evaluation.seconds or float("nan")
+    if defaults_of(trial.run.data.name).cloud:
+        return values
     return values | {"rel_l2_unit_interval": means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)}
 
 

@@ -2,6 +2,7 @@
 
 from ssno.base import unknown_name
 from ssno.experiments.ablation import Ablation
+from ssno.experiments.airfoils import Airfoils
 from ssno.experiments.cost import Cost
 from ssno.experiments.damping import Damping
 from ssno.experiments.experiment import Experiment
@@ -29,6 +30,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Cost,
         FourierRecovery,
         FieldOfViewExperiment,
+        Airfoils,
     )
 }
 

@@ -45,4 +45,8 @@ GFLOPS = {
     "ffno": (0.016, 0.033, 0.044, 0.067, 0.120),
     "ssno": (0.013, 0.026, 0.052, 0.104, 0.209),
 }
+AIRFRANS = {  # Table "AirfRANS": volume p, surface p (z-scored mean squares), relative error and rank of the lift
+    "attention": (0.0037, 0.0142, 0.1030, 0.9978),
+    "scan": (0.0017, 0.0046, 0.1098, 0.9973),
+}
 FNO_MODES_ON_TORUS_LI = 8  # appendix: all models keep all modes the grid has, except FNO on TorusLi

@@ -43,13 +43,14 @@ ANGLE, INNER_ANGLE, SPEED = (-5.0, 15.0), (-2.5, 12.5), (31.0, 94.0)
 class KTFoil(Problem):
     """The recipe; see the top of this module.
 
-    `units="stream"` measures velocities in inlet speeds, v/U and p/U^2. `wall_layer` is a length over which the
+    `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, in which all cases weigh alike; "physical" are
+    m/s, as in AirfRANS, and fast flows rule mean squares (p grows with U^2). `wall_layer` is a length over which the
     velocity is made to vanish towards the wall, v (1 - exp(-distance/wall_layer)): synthetic, for files that mark
     walls by v = 0.
     """
 
     task: Task = "full"
-    units: Units = "physical"
+    units: Units = "stream"
     points: int = 16384
     wall_points: int = 512
     wall_layer: float = 0.0
