@@ -29,7 +29,7 @@ def test_a_file_becomes_a_dataset_that_verifies_and_loads(folder, capsys) -> Non
 
 def test_counts_frames_points_pieces_and_shards_can_be_chosen(folder, capsys) -> None:
     options = ["--axes", "batch time x", "--splits", "4", "2", "1", "--per-shard", "3", "--json"]
-    more = ["--time-index", "::2", "--points", "4", "--reduction", "mean", "--cut", "3", "--no-periodic"]
+    more = ["--time-index", "::2", "--points", "4", "--reduction", "mean", "--cut", "3", "--periodic", "none"]
     main(["data", "convert", "mine.npz", "mine", *options, *more])
     result = json.loads(capsys.readouterr().out)
     assert result["trajectories"] == {"train": 4, "valid": 2, "test": 1}
@@ -79,4 +79,4 @@ def test_the_viscosity_of_a_ks_file_is_stored(folder, tmp_path) -> None:
         group["x"] = np.tile(np.arange(8.0), (4, 1))
         group["t"] = np.tile(np.arange(3.0), (4, 1))
     main(["data", "convert", "KS_train.h5", "ks-mine", "--viscosity", "0.2"])
-    assert load_dataset("ks-mine").parameters["viscosity"].tolist() == [0.2] * 4
+    assert load_dataset("ks-mine", "all").parameters["viscosity"].tolist() == [0.2] * 4

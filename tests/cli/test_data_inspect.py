@@ -43,7 +43,7 @@ def test_with_axes_it_is_described_drawn_and_the_training_command_printed(folder
 
 
 def test_problems_are_named_with_their_trajectories(folder, capsys) -> None:
-    arguments = ["--axes", "batch time x", "--no-draw", "--against", "mine.npz", "--no-periodic", "--everything"]
+    arguments = ["--axes", "batch time x", "--no-draw", "--against", "mine.npz", "--periodic", "none", "--everything"]
     main(["data", "inspect", "bad.npz", *arguments])
     printed = capsys.readouterr().out.replace("\n", " ")
     assert "! all: 1 trajectories are not finite: 3. Leave them out with" in printed

@@ -90,7 +90,7 @@ def test_an_interrupted_conversion_is_never_taken_for_a_dataset(tmp_path, monkey
         load_dataset(partial)
     convert_data({"train": data}, tmp_path / "out", source="memory")
     assert not partial.exists()
-    assert len(load_dataset(tmp_path / "out")) == 4
+    assert len(load_dataset(tmp_path / "out", "all")) == 4
 
 
 def test_nothing_of_the_users_is_overwritten_or_removed(tmp_path) -> None:

@@ -157,7 +157,7 @@ def test_axes_that_do_not_look_periodic_are_mentioned(tmp_path) -> None:
         assert any("x does not look periodic" in note for note in found.notes) == mentioned
         bounded, _ = inspect_data(tmp_path / f"{name}.npz", ReadOptions(**options, periodic=False))
         assert bounded.notes == ()
-        assert bounded.command.endswith("--data.no-periodic")
+        assert bounded.command.endswith("--data.periodic False")
 
 
 def test_one_long_run_suggests_cutting_it(tmp_path) -> None:

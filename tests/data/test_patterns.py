@@ -32,7 +32,8 @@ def test_a_pattern_prints_as_it_is_written() -> None:
         ("t time x", "names time more than once"),
         ("batch time x-1", "has the word 'x-1', which is not a name"),
         ("bach time x", "has the word 'bach'; did you mean 'batch'"),
-        ("batch times x", "did you mean 'time'"),
+        ("batch tim x", "did you mean 'time'"),
+        ("site time y x", r"'site', which would be a third space axis beside y and x\. Call it batch if"),
     ],
 )
 def test_patterns_that_say_nothing_clear_are_refused(text, message) -> None:

@@ -3,7 +3,7 @@
 import json as json_format
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -14,6 +14,7 @@ from ssno.cli.progress import progress
 from ssno.data.division import FRACTIONS
 from ssno.data.files.inspection import open_sets
 from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.load import parse_index
 from ssno.data.reduction import How
 from ssno.data.sizes import trajectory_bytes
@@ -31,14 +32,7 @@ def convert(
     points: int | None = None,
     reduction: How = "stride",
     drop_not_finite: bool = False,
-    axes: str | None = None,
-    arrays: tuple[str, ...] = (),
-    fields: tuple[str, ...] = (),
-    context: tuple[str, ...] = (),
-    dt: float | None = None,
-    lengths: tuple[float, ...] = (),
-    periodic: bool = True,
-    viscosity: float | None = None,
+    read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     per_shard: int | None = None,
     dry_run: bool = False,
     json: bool = False,
@@ -54,28 +48,11 @@ def convert(
         points: Points to keep along the first space axis; the others in proportion.
         reduction: How to reduce points.
         drop_not_finite: Leave out trajectories with NaN or infinity, instead of stopping there.
-        axes: Names of the axes as stored, "batch time x channel".
-        arrays: Arrays in the file that hold the state.
-        fields: Names for the channels.
-        context: Channels or arrays that are known and not predicted.
-        dt: Time between frames.
-        lengths: Physical length of each space axis.
-        periodic: Whether the space axes repeat.
-        viscosity: For KS files, which do not say.
+        read: What the file does not say.
         per_shard: Trajectories per file.
         dry_run: Say what would be written, and stop.
         json: Print the result as JSON.
     """
-    options = ReadOptions(
-        axes=axes,
-        arrays=arrays,
-        fields=fields,
-        context=context,
-        dt=dt,
-        lengths=lengths,
-        periodic=periodic,
-        viscosity=viscosity,
-    )
     if out.exists():
         raise FileExistsError(f"{out} exists already; choose another name, or move it away.")
 
@@ -85,7 +62,7 @@ def convert(
         data = data if cut is None else data.cut(cut)
         return finite_only(data) if drop_not_finite else data
 
-    sets = divided({split: view(data) for split, data in open_sets(path, options)[0].items()}, splits)
+    sets = divided({split: view(data) for split, data in open_sets(path, read)[0].items()}, splits)
     if not dry_run:
         with progress(f"convert {path.name}") as advance:
             convert_data(sets, out, source=path.name, per_shard=per_shard, report=advance)

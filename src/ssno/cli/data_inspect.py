@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.box import SIMPLE_HEAD
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from ssno.data.files.inspection import MOST, Inspection, inspect_data, sampled
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
 from ssno.plots.gallery import gallery
 from ssno.plots.style import save
@@ -27,14 +28,7 @@ def inspect(
     path: tyro.conf.Positional[Path],
     *,
     against: Path | None = None,
-    axes: str | None = None,
-    arrays: tuple[str, ...] = (),
-    fields: tuple[str, ...] = (),
-    context: tuple[str, ...] = (),
-    dt: float | None = None,
-    lengths: tuple[float, ...] = (),
-    periodic: bool = True,
-    viscosity: float | None = None,
+    read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     everything: bool = False,
     draw: bool = True,
     picture: Path | None = None,
@@ -47,30 +41,13 @@ def inspect(
     Args:
         path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
         against: Another file or folder, to find frames that occur in both.
-        axes: Names of the axes as stored, "batch time x channel".
-        arrays: Arrays in the file that hold the state.
-        fields: Names for the channels.
-        context: Channels or arrays that are known and not predicted.
-        dt: Time between frames.
-        lengths: Physical length of each space axis.
-        periodic: Whether the space axes repeat.
-        viscosity: For KS files, which do not say.
+        read: What the file does not say.
         everything: Read all trajectories, also of files larger than 128 MiB.
         draw: Draw a few trajectories.
         picture: Where to draw them; NAME-inspect.png here if not given.
         json: Print the result as JSON.
     """
-    options = ReadOptions(
-        axes=axes,
-        arrays=arrays,
-        fields=fields,
-        context=context,
-        dt=dt,
-        lengths=lengths,
-        periodic=periodic,
-        viscosity=viscosity,
-    )
-    found, sets = inspect_data(path, options, against=against, most=None if everything else MOST)
+    found, sets = inspect_data(path, read, against=against, most=None if everything else MOST)
     drawn = None
     if draw and sets:
         drawn = draw_sets(sets, Path(f"{stem(path)}-inspect.png") if picture is None else picture)

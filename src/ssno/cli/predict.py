@@ -3,12 +3,15 @@
 import json as json_format
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.load import load_dataset, parse_index
 from ssno.data.store.growing import block_frames
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
@@ -32,13 +35,7 @@ def predict(
     points: int | None = None,
     time_index: str | None = None,
     time_step: float | None = None,
-    axes: str | None = None,
-    arrays: tuple[str, ...] = (),
-    fields: tuple[str, ...] = (),
-    context: tuple[str, ...] = (),
-    dt: float | None = None,
-    lengths: tuple[float, ...] = (),
-    periodic: bool = True,
+    read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     batch_size: int = 16,
     overwrite: bool = False,
     dry_run: bool = False,
@@ -62,13 +59,7 @@ def predict(
         points: Coarsen the input to this many points along the first axis.
         time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
         time_step: Time between frames, if the input holds a single one.
-        axes: Names of the axes of plain arrays, "batch time x channel".
-        arrays: Arrays in the file that hold the state.
-        fields: Names for the channels.
-        context: Those among them that are known and not predicted.
-        dt: Time between frames, if the file does not say.
-        lengths: Physical length of each space axis, if the file does not say.
-        periodic: Whether the space axes repeat, if the file does not say.
+        read: What the file does not say.
         batch_size: Trajectories forecast together.
         overwrite: Replace the output if it exists.
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
@@ -80,13 +71,7 @@ def predict(
         split,
         points=points,
         time_index=None if time_index is None else parse_index(time_index),
-        axes=axes,
-        arrays=arrays,
-        fields=fields,
-        context=context,
-        dt=dt,
-        lengths=lengths,
-        periodic=periodic,
+        **asdict(read),
     )
     data = data.select(indices=indices) if indices else data
     if dry_run:

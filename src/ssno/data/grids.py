@@ -10,9 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from ssno.base.suggestions import did_you_mean
 from ssno.data.errors import DataError
 from ssno.pde.problems.problem import Axis
 
+Periodic = bool | tuple[str, ...] | tuple[bool, ...]
+"""Which axes repeat: all or none, their names, or a flag for each."""
 UNIFORM = 1e-3  # of a spacing: coordinates stored in float32, or as rounded decimals, still count as uniform
 
 
@@ -22,18 +25,32 @@ def box(
     *,
     lengths: Sequence[float | int] | None = None,
     offsets: Sequence[float | int] | None = None,
-    periodic: bool = True,
+    periodic: Periodic | Sequence[bool] = True,
 ) -> tuple[Axis, ...]:
     """Axes of a box with the given lengths, 1 each if not given."""
     for label, values in (("lengths", lengths), ("offsets", offsets)):
         if values is not None and len(values) != len(names):
             raise DataError(f"`{label}` must have one number per space axis {tuple(names)}, got {tuple(values)}.")
-    return tuple(
-        Axis(name, length=float(length), points=count, offset=float(offset), periodic=periodic)
-        for name, count, length, offset in zip(
-            names, points, lengths or [1.0] * len(names), offsets or [0.0] * len(names), strict=True
+    ones, zeros = [1.0] * len(names), [0.0] * len(names)
+    columns = zip(names, points, lengths or ones, offsets or zeros, periodic_flags(periodic, names), strict=True)
+    return tuple(Axis(name, float(length), count, float(offset), flag) for name, count, length, offset, flag in columns)
+
+
+def periodic_flags(periodic: Periodic | Sequence[bool], names: Sequence[str]) -> tuple[bool, ...]:
+    """Whether each of the axes called `names` repeats."""
+    if isinstance(periodic, bool):
+        return (periodic,) * len(names)
+    chosen = tuple(periodic)
+    if chosen in (("all",), ("none",)):
+        return (chosen == ("all",),) * len(names)
+    if all(isinstance(flag, bool) for flag in chosen) and len(chosen) == len(names):
+        return chosen  # type: ignore[return-value]
+    if unknown := [name for name in chosen if name not in names]:
+        raise DataError(
+            f"`periodic` must name axes among {', '.join(names)}, say all or none, or have a flag for each of them; "
+            f"got {chosen}.{did_you_mean(str(unknown[0]), names)}"
         )
-    )
+    return tuple(name in chosen for name in names)
 
 
 def uniform_step(values: Float[np.ndarray, " l"], *, what: str) -> float:

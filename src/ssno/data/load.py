@@ -9,6 +9,7 @@ Nothing is read but the description of the files. Formats live in `ssno.data.fil
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ssno.data.defaults import defaults_of
 from ssno.data.division import FRACTIONS, divide, hold_out
 from ssno.data.errors import DataError
 from ssno.data.files.readers.poseidon import chunks_of
-from ssno.data.files.readers.protocol import WHOLE, ReadOptions
+from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
 from ssno.data.files.readers.zarr import is_zarr
 from ssno.data.make.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command
@@ -35,20 +36,13 @@ def load_dataset(
     *,
     root: str | Path = "data",
     preset: str | None = None,
-    viscosity: float | None = None,
     time_index: Indices | None = None,
     points: int | tuple[int, ...] | None = None,
     reduction: How = "stride",
     cut: int | None = None,
     splits: Sequence[float | int] | None = None,
-    axes: str | None = None,
-    arrays: Sequence[str] = (),
-    fields: Sequence[str] = (),
-    context: Sequence[str] = (),
-    dt: float | int | None = None,
-    lengths: Sequence[float | int] = (),
-    periodic: bool = True,
     limit: int = DEFAULT_LIMIT,
+    **read: Any,
 ) -> Trajectories:
     """One split ("train", "valid", "test" or "all") of a generated dataset, a folder or a file.
 
@@ -56,23 +50,15 @@ def load_dataset(
     what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. A file
     that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
     validation, the last tenth of those for training is held out. `cut` first turns long runs into pieces of that many
-    frames. The rest says what the file does not: see `ssno.data.files.readers.protocol`.
+    frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...): the
+    fields of `ReadOptions` (`ssno.data.files.readers.protocol`). `limit` is what one `read` may take, in bytes.
     """
     if split not in (*SPLITS, WHOLE):
         raise ValueError(f"`split` must be one of {', '.join((*SPLITS, WHOLE))}, got {split!r}.")
-    path = find(name_or_path, root=Path(root), preset=preset, viscosity=viscosity)
-    generated = not Path(name_or_path).exists()
-    options = ReadOptions(
-        axes=axes,
-        arrays=tuple(arrays),
-        fields=tuple(fields),
-        context=tuple(context),
-        dt=dt,
-        lengths=tuple(lengths),
-        periodic=periodic,
-        viscosity=None if generated else viscosity,
-        limit=limit,
-    )
+    options = read_options(**read)
+    path = find(name_or_path, root=Path(root), preset=preset, viscosity=options.viscosity)
+    if not Path(name_or_path).exists():
+        options = replace(options, viscosity=None)  # of generated data it says which, and was used to find them
     wanted = {"test": ("test",), WHOLE: SPLITS}.get(split, ("train", "valid"))
     is_folder = path.is_dir() and not is_zarr(path)
     found = open_folder(path, options, wanted=wanted) if is_folder else open_any(path, options)
@@ -83,7 +69,7 @@ def load_dataset(
         if points is None and usual.points is not None and data.axes[0].points > usual.points:
             coarse = usual.points
         frames = usual.frames_of(len(data.times)) if time_index is None else time_index
-        data = data.select(time_index=frames, points=coarse, reduction=reduction)
+        data = replace(data, limit=limit).select(time_index=frames, points=coarse, reduction=reduction)
         return data if cut is None else data.cut(cut)
 
     if split == WHOLE:

@@ -3,15 +3,16 @@
 It is stored in the config.json of a run, so that an evaluation finds the same data again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset, parse_index
 from ssno.data.reduction import How
 from ssno.data.trajectories import Trajectories
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataOptions:
+class DataOptions(ReadOptions):
     """Which trajectories, and how they are read."""
 
     name: str = "ks"
@@ -20,8 +21,6 @@ class DataOptions:
     """Folder or file to read instead of looking the name up."""
     preset: str | None = None
     """Size of a generated dataset: tiny, small or paper; by default the largest there is."""
-    viscosity: float | None = None
-    """Viscosity of a KS dataset."""
     points: int | None = None
     """Coarsen the grid to this many points along the first axis; others in proportion."""
     reduction: How = "stride"
@@ -36,20 +35,6 @@ class DataOptions:
     """Use only the first so many validation trajectories."""
     splits: tuple[float, ...] | None = None
     """Fractions or counts for train, valid, test when a file is not divided."""
-    axes: str | None = None
-    """Names of the axes of an array of your own, as "batch time x channel"."""
-    fields: tuple[str, ...] = ()
-    """Names of the channels."""
-    context: tuple[str, ...] = ()
-    """Those among them that are known in advance and not predicted."""
-    dt: float | None = None
-    """Time between frames, if the file does not say."""
-    lengths: tuple[float, ...] = ()
-    """Lengths of the space axes, if the file does not say."""
-    arrays: tuple[str, ...] = ()
-    """Names of the arrays in a file that holds several."""
-    periodic: bool = True
-    """Whether the space axes close on themselves, if the file does not say."""
 
     def load(self, split: str) -> Trajectories:
         """The trajectories of a split; nothing is read but descriptions."""
@@ -57,19 +42,12 @@ class DataOptions:
             self.path or self.name,
             split,
             preset=self.preset,
-            viscosity=self.viscosity,
             points=self.points,
             reduction=self.reduction,
             time_index=None if self.time_index is None else parse_index(self.time_index),
             cut=self.cut,
             splits=self.splits,
-            axes=self.axes,
-            fields=self.fields,
-            context=self.context,
-            dt=self.dt,
-            lengths=self.lengths,
-            arrays=self.arrays,
-            periodic=self.periodic,
+            **{field.name: getattr(self, field.name) for field in fields(ReadOptions)},
         )
         count = {"train": self.train, "valid": self.valid}.get(split)
         if count is None:

@@ -26,7 +26,7 @@ from ssno.data.errors import DataError
 from ssno.data.files.arrays import MemoryArray
 from ssno.data.files.blocks import Part, default_fields, split_channels
 from ssno.data.files.patterns import parse_pattern
-from ssno.data.grids import box, uniform_step
+from ssno.data.grids import Periodic, box, uniform_step
 from ssno.data.reduction import How, Reduction, coarse_points, strides
 from ssno.data.sizes import trajectory_bytes
 from ssno.pde.problems.problem import Axis, GridType
@@ -134,14 +134,15 @@ class Trajectories:
         lengths: Sequence[float | int] | None = None,
         spacing: Sequence[float | int] | None = None,
         offsets: Sequence[float | int] | None = None,
-        periodic: bool = True,
+        periodic: Periodic | Sequence[bool] = True,
         parameters: Mapping[str, np.ndarray] | None = None,
     ) -> "Trajectories":
         """Your own array: (batch, time, channel, *grid), or as `axes` says, for example "batch time x channel".
 
         `fields` names all channels, `context_fields` those among them that are known and not predicted.
         `lengths` are the physical lengths of the space axes (1 each if not given) or `spacing` the distances between
-        points; `dt` is the time between frames.
+        points, in the order in which `axes` names them; `periodic` says which axes repeat: all or none, names, or a
+        flag for each. `dt` is the time between frames.
         """
         values = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
         if axes is None and not 4 <= values.ndim <= 6:
@@ -155,15 +156,17 @@ class Trajectories:
         part = split_channels(MemoryArray(values, "`array`"), pattern, names, tuple(context_fields))
         if spacing is not None:
             if lengths is not None or len(spacing) != len(part.grid):
-                raise DataError(f"Give `lengths` or `spacing`, one number per space axis {pattern.space}.")
-            lengths = [step * points for step, points in zip(spacing, part.grid, strict=True)]
+                raise DataError(f"Give `lengths` or `spacing`, one number per space axis {pattern.stored_space}.")
+            lengths = [step * part.size(word) for step, word in zip(spacing, pattern.stored_space, strict=True)]
+        named = pattern.stored_space
+        stored = box(named, [part.size(word) for word in named], lengths=lengths, offsets=offsets, periodic=periodic)
         return cls.from_parts(
             [part],
             name=name,
             fields=[field for field in names if field not in context_fields],
             context_fields=context_fields,
             times=dt * np.arange(part.frames, dtype=np.float64) if times is None else times,
-            axes=box(pattern.space, part.grid, lengths=lengths, offsets=offsets, periodic=periodic),
+            axes=[stored[named.index(word)] for word in pattern.space],
             parameters=parameters,
         )
 

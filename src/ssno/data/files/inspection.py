@@ -192,7 +192,7 @@ def _seams(state: np.ndarray, data: Trajectories) -> list[str]:
         if axis.periodic and inside > 0 and across > SEAM**2 * inside:
             notes.append(
                 f"{axis.name} does not look periodic: the step across its ends is {np.sqrt(across / inside):.3g} times "
-                "the usual one. Give --no-periodic if it is not."
+                "the usual one. Give --periodic with the axes that are, or none."
             )
     return notes
 

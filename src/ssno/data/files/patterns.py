@@ -2,8 +2,8 @@
 
 A pattern gives every axis of an array one word, in the order in which the axes are stored:
 
-    batch      trajectory             (also: sample, trajectory, member, b, n)
-    time       stored frame           (also: t, step, frame)
+    batch      trajectory             (also: sample, trajectory, run, case, realization, ensemble, member, b, n)
+    time       stored frame           (also: t, step, frame, snapshot)
     channel    physical field         (also: c, field, variable)
     1          an axis of length one, dropped
     any other  a space axis: x, y, z, lat, lon, ...
@@ -23,15 +23,42 @@ import numpy as np
 from ssno.data.errors import DataError
 
 SYNONYMS = {
-    "batch": {"batch", "sample", "samples", "trajectory", "trajectories", "member", "realization", "b", "n"},
-    "time": {"time", "t", "step", "frame", "frames"},
+    "batch": {
+        "batch",
+        "sample",
+        "trajectory",
+        "member",
+        "realization",
+        "realisation",
+        "ensemble",
+        "run",
+        "case",
+        "b",
+        "n",
+    },
+    "time": {"time", "t", "step", "frame", "snapshot"},
     "channel": {"channel", "channels", "c", "field", "fields", "variable", "component"},
     "x": {"x", "nx"},
     "y": {"y", "ny"},
     "z": {"z", "nz"},
 }
-MEANING = {word: role for role, words in SYNONYMS.items() for word in words}
+MEANING = {word + end: role for role, words in SYNONYMS.items() for word in words for end in ("", "s")}
+MEANING["trajectories"] = "batch"
 CANONICAL_SPACE = ("x", "y", "z")
+SPACE = {
+    *CANONICAL_SPACE,
+    "lat",
+    "lon",
+    "latitude",
+    "longitude",
+    "r",
+    "radius",
+    "theta",
+    "phi",
+    "depth",
+    "height",
+    "level",
+}
 
 
 @dataclass(frozen=True)
@@ -41,9 +68,14 @@ class Pattern:
     words: tuple[str, ...]
 
     @property
+    def stored_space(self) -> tuple[str, ...]:
+        """The space axes in the order in which they are stored and named."""
+        return tuple(word for word in self.words if word not in ("batch", "time", "channel", "1"))
+
+    @property
     def space(self) -> tuple[str, ...]:
         """The space axes in the order of our layout."""
-        words = tuple(word for word in self.words if word not in ("batch", "time", "channel", "1"))
+        words = self.stored_space
         return tuple(sorted(words)) if set(words) <= set(CANONICAL_SPACE) else words
 
     def axis(self, word: str) -> int | None:
@@ -96,6 +128,12 @@ def parse_pattern(text: str) -> Pattern:
         near = get_close_matches(word, ("batch", "time", "channel"), n=1, cutoff=0.75)
         if near:
             raise DataError(f"`axes` has the word {word!r}; did you mean {near[0]!r}? {_HELP}")
+    if len(pattern.space) == 3 and (odd := [word for word in pattern.space if word not in SPACE]):
+        raise DataError(
+            f"`axes` has the word {odd[0]!r}, which would be a third space axis beside "
+            f"{' and '.join(word for word in pattern.space if word != odd[0])}. Call it batch if it counts "
+            "trajectories, or x, y, z if it is space."
+        )
     if not 1 <= len(pattern.space) <= 3:
         raise DataError(f"`axes` {text!r} names {len(pattern.space)} space axes, expected 1 to 3. {_HELP}")
     return pattern

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from ssno.data.files.readers.protocol import ReadOptions
@@ -48,19 +49,16 @@ def _space(shape: tuple[int, ...]) -> list[int]:
     best = max(runs, key=len)
     if len(best) > 1:
         return best
-    return [max(range(1, len(shape)), key=lambda axis: shape[axis])]
+    # The last axis, unless another is much longer: more frames than points are common, fewer than half are not.
+    return [max(range(1, len(shape)), key=lambda axis: shape[axis] * (2 if axis == len(shape) - 1 else 1))]
 
 
 def train_command(path: Path, options: ReadOptions, sets: Mapping[str, Trajectories]) -> str:
     """The command that trains on a file as it was just read."""
     words = ["ssno", "train", str(path)]
-    for name in ("axes", "arrays", "fields", "context", "dt", "lengths", "viscosity"):
+    for name in [field.name for field in fields(ReadOptions) if field.name in options.given]:
         value = getattr(options, name)
-        if name in options.given:
-            values = value if isinstance(value, tuple) else (value,)
-            words += [f"--data.{name}", *(str(item) for item in values)]
-    if not options.periodic:
-        words.append("--data.no-periodic")
+        words += [f"--data.{name}", *(str(item) for item in (value if isinstance(value, tuple) else (value,)))]
     data = next(iter(sets.values()))
     if sum(len(part) for part in sets.values()) < 3 and len(data.times) >= 3 * SHORTEST:
         words += ["--data.cut", str(max(SHORTEST, len(data.times) // 20))]

@@ -63,7 +63,6 @@ def _open_split(contents: Contents, split: str, options: ReadOptions) -> Traject
         times=INTERVAL * np.arange(1, part.frames + 1),
         axes=box(("x", "y"), part.grid),
         parameters={"viscosity": contents.values(f"{split}/mu").astype(np.float64)},
-        limit=options.limit,
     )
 
 

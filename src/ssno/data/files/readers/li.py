@@ -51,7 +51,6 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         axes=box(("x", "y"), part.grid),
         parameters={} if viscosity is None else {"viscosity": np.full(part.count, viscosity)},
         notes=["Frames start at t = 1: the initial condition is in the array `a`, which is not read."],
-        limit=options.limit,
     )
     return {WHOLE: data}
 

@@ -60,7 +60,6 @@ def _open_split(contents: Contents, split: str, name: str, options: ReadOptions)
         axes=[axis_from_coordinates("x", nodes, what=f"`{split}/x` of {contents.path}")],
         parameters={} if viscosity is None else {"viscosity": np.full(count, viscosity)},
         notes=["The file does not say the viscosity: give --viscosity."] if viscosity is None else [],
-        limit=options.limit,
     )
 
 

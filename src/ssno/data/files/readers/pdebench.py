@@ -68,7 +68,6 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         axes=[axis_from_coordinates("x", centres, what=f"`x-coordinate` of {contents.path}")],
         parameters={name: np.full(count, value) for name, value in numbers.items()},
         notes=notes,
-        limit=options.limit,
     )
     return {WHOLE: data}
 

@@ -7,6 +7,7 @@ what was found, except the time step and the lengths, which are 1 and noted.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 from itertools import combinations
 
 import numpy as np
@@ -18,12 +19,12 @@ from ssno.data.files.patterns import MEANING, Pattern, example_pattern, parse_pa
 from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.files.suggest import suggest_axes
-from ssno.data.grids import axis_from_coordinates, box
+from ssno.data.grids import axis_from_coordinates, box, uniform_step
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.problem import Axis
 
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
-TAKES = frozenset({"axes", "arrays", "fields", "context", "dt", "lengths", "periodic"})
+TAKES = frozenset(field.name for field in fields(ReadOptions)) - {"viscosity"}
 
 
 def recognise(contents: Contents) -> bool:
@@ -38,8 +39,8 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     fields, state, context = _fields(contents, names, pattern, options)
     part = Part(state, tuple(context.values()))
     sizes = {word: part.size(word) for word in ("batch", "time", *part.space)}
-    times, time_note = _times(contents, names[0], sizes["time"], options)
-    axes, space_note = _axes(contents, sizes, part.space, options)
+    times, time_note = _times(contents, names[0], sizes, options)
+    axes, space_note = _axes(contents, sizes, pattern, options)
     data = Trajectories.from_parts(
         [part],
         name=contents.path.stem,
@@ -47,9 +48,8 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         context_fields=list(context),
         times=times,
         axes=axes,
-        parameters=_parameters(contents, sizes, used={*names, *options.context}),
+        parameters=_parameters(contents, sizes, used={*names, *options.context, *options.coordinates, options.times}),
         notes=[note for note in (time_note, space_note, *(contents[name].remark for name in names)) if note],
-        limit=options.limit,
     )
     return {WHOLE: data}
 
@@ -67,6 +67,7 @@ def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
         if name not in options.context
         and (len(stored.shape) >= 2 if axes is None else len(stored.shape) == axes)
         and not _is_coordinate(name, stored)
+        and name not in (options.times, *options.coordinates)
     }
     if not candidates:
         wanted = "at least 2" if axes is None else str(axes)
@@ -87,10 +88,13 @@ def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
         pattern.check(stored.shape, what=stored.array.label)
         return pattern
     if stored.dims:
-        words = [_word(dim) for dim in stored.dims]
+        words = ["time" if dim == options.times else _word(dim) for dim in stored.dims]
     else:
-        lengths = _coordinate_lengths(contents)
-        owners = [[word for word, n in lengths.items() if n == size] for size in stored.shape]
+        lengths = _coordinate_lengths(contents, options)
+        owners = [
+            [word for word, n in lengths.items() if n == size or (word == "time" and n == size + 1)]
+            for size in stored.shape
+        ]
         words = [owner[0] if len(owner) == 1 else "" for owner in owners]
         if words and not words[0] and all(words[1:]):
             words[0] = "batch"  # everything after the first axis has a coordinate, so the first counts trajectories
@@ -176,41 +180,74 @@ def _block(stored: StoredArray, pattern: Pattern, space: tuple[str, ...], channe
     )
 
 
-def _times(contents: Contents, name: str, frames: int, options: ReadOptions) -> tuple[np.ndarray, str]:
+def _times(contents: Contents, name: str, sizes: Mapping[str, int], options: ReadOptions) -> tuple[np.ndarray, str]:
+    """Times of the frames, and a remark if something about them has to be said."""
+    frames = sizes["time"]
     if options.dt is not None:
         return options.dt * np.arange(frames, dtype=np.float64), ""
-    for key, stored in contents.arrays.items():
-        if _word(key) == "time" and stored.shape == (frames,):
-            return contents.values(key).astype(np.float64), ""
+    found = [options.times] if options.times else [key for key in contents.arrays if _word(key) == "time"]
+    for key in found:
+        shape = contents[key].shape
+        if shape in ((frames,), (frames + 1,)):
+            spare = "" if shape == (frames,) else f"The last entry of {key!r} belongs to no frame."
+            return _equally_spaced(contents, key, contents.values(key)[:frames]), spare
+        if shape == (sizes["batch"], frames):
+            clocks = contents.values(key).astype(np.float64)
+            if not np.allclose(clocks, clocks[:1], rtol=1e-6, atol=1e-6 * float(np.ptp(clocks[0]))):
+                raise DataError(
+                    f"{contents[key].array.label} has other times for other trajectories. Trajectories of one dataset "
+                    "share their times: interpolate them before, or give --dt to count frames as equally spaced."
+                )
+            return _equally_spaced(contents, key, clocks[0]), ""
+        if options.times:
+            raise DataError(f"{contents[key].array.label} has shape {shape}, which are no times of {frames} frames.")
     step = {**contents.attributes(), **contents[name].attributes}.get("dt")
     if isinstance(step, int | float) and 0 < step < float("inf"):
         return float(step) * np.arange(frames, dtype=np.float64), ""
     return np.arange(frames, dtype=np.float64), "The file has no times: the step is taken as 1. Give --dt."
 
 
+def _equally_spaced(contents: Contents, key: str, times: np.ndarray) -> np.ndarray:
+    """Times that a model with one time step can use; others are an error with the remedy."""
+    times = times.astype(np.float64)
+    if len(times) > 1:
+        try:
+            uniform_step(times, what=f"{contents[key].array.label} (the times)")
+        except DataError as error:
+            raise DataError(
+                f"{error} Models step by a constant time: choose equally spaced frames, interpolate them before, or "
+                "give --dt to count frames as equally spaced."
+            ) from error
+    return times
+
+
 def _axes(
-    contents: Contents, sizes: Mapping[str, int], space: tuple[str, ...], options: ReadOptions
+    contents: Contents, sizes: Mapping[str, int], pattern: Pattern, options: ReadOptions
 ) -> tuple[tuple[Axis, ...], str]:
-    points = [sizes[word] for word in space]
-    if options.lengths:
-        return box(space, points, lengths=options.lengths, periodic=options.periodic), ""
-    found = {}
-    for key, stored in contents.arrays.items():
-        word = _word(key)
-        if word in space and stored.shape == (sizes[word],) and sizes[word] > 1:
-            try:
-                found[word] = axis_from_coordinates(
-                    word, contents.values(key).astype(np.float64), periodic=options.periodic, what=stored.array.label
-                )
-            except DataError as error:
-                raise DataError(f"{error} Give --lengths to use the points as equally spaced.") from error
-    unit = box(space, points, periodic=options.periodic)
-    unknown = ", ".join(word for word in space if word not in found)
-    note = f"The file has no coordinates for {unknown}: length 1 is assumed. Give --lengths." if unknown else ""
-    return tuple(found.get(axis.name, axis) for axis in unit), note
+    named = pattern.stored_space
+    stored = box(named, [sizes[w] for w in named], lengths=options.lengths or None, periodic=options.periodic)
+    if options.coordinates and len(options.coordinates) != len(named):
+        raise DataError(f"`coordinates` must name one array per space axis {named}, got {options.coordinates}.")
+    found = {axis.name: axis for axis in stored}
+    sources = dict(zip(named, options.coordinates, strict=True)) if options.coordinates else {}
+    if not options.lengths and not sources:
+        sources = {_word(key): key for key, array in contents.arrays.items() if len(array.shape) == 1}
+    for word, key in sources.items():
+        if word not in found or sizes[word] == 1 or (not options.coordinates and contents[key].shape != (sizes[word],)):
+            continue
+        try:
+            values, label = contents.values(key).astype(np.float64), contents[key].array.label
+            if values.shape != (sizes[word],):
+                raise DataError(f"{label} has shape {values.shape} for {sizes[word]} points along {word}.")
+            found[word] = axis_from_coordinates(word, values, periodic=found[word].periodic, what=label)
+        except DataError as error:
+            raise DataError(f"{error} Give --lengths to use the points as equally spaced.") from error
+    unknown = [] if options.lengths else [word for word in pattern.space if word not in sources or sizes[word] == 1]
+    note = f"The file has no coordinates for {', '.join(unknown)}: length 1 is assumed. Give --lengths." * bool(unknown)
+    return tuple(found[word] for word in pattern.space), note
 
 
-def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str]) -> dict[str, np.ndarray]:
+def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str | None]) -> dict[str, np.ndarray]:
     """Arrays with one number per trajectory, if nothing else has that length."""
     count = sizes["batch"]
     if count == 1 or count in [size for word, size in sizes.items() if word != "batch"]:
@@ -222,10 +259,13 @@ def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str])
     }
 
 
-def _coordinate_lengths(contents: Contents) -> dict[str, int]:
-    """Lengths of one-axis arrays called time, x, y or z (or lat, lon)."""
+def _coordinate_lengths(contents: Contents, options: ReadOptions) -> dict[str, int]:
+    """Lengths of one-axis arrays called time, x, y or z (or lat, lon), or named by the user."""
     named = {_word(name): stored.shape for name, stored in contents.arrays.items() if len(stored.shape) == 1}
-    return {word: shape[0] for word, shape in named.items() if word in ("time", "x", "y", "z", "lat", "lon")}
+    found = {word: shape[0] for word, shape in named.items() if word in ("time", "x", "y", "z", "lat", "lon")}
+    if options.times and len(contents[options.times].shape) == 1:
+        found["time"] = contents[options.times].shape[0]
+    return found | {_word(name): contents[name].shape[0] for name in options.coordinates if contents[name].shape}
 
 
 def _is_coordinate(name: str, stored: StoredArray) -> bool:

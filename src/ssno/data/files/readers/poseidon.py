@@ -49,7 +49,6 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         context_fields=KNOWN[channels],
         times=INTERVALS[channels] * np.arange(frames),
         axes=[Axis(name, 1.0, n, LOWER[channels] + 0.5 / n) for name, n in zip("xy", grid, strict=True)],
-        limit=options.limit,
     )
     return {WHOLE: data}
 

@@ -5,38 +5,42 @@ format, and turns the file into trajectories per split: {"train": ..., "valid": 
 {"all": ...} if it is not. A new format is one more module with a `READER`, added to `ssno.data.files.readers.registry`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
+from ssno.base.suggestions import unknown_name
 from ssno.data.files.probe import Contents
-from ssno.data.trajectories import DEFAULT_LIMIT, Trajectories
+from ssno.data.grids import Periodic
+from ssno.data.trajectories import Trajectories
 
 WHOLE = "all"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What the user knows about a file. `axes` or `arrays` make any file readable as plain arrays.
-
-    axes       names of the axes as stored, "batch time x channel"
-    arrays     names of the arrays in the file that hold the state
-    fields     names for the channels
-    context    channels or arrays that are known and not predicted, exactly these; "none" for none
-    dt         time between frames
-    lengths    physical length of each space axis
-    periodic   whether the space axes repeat
-    viscosity  for files that do not say (KS)
-    """
+    """What the user knows about a file. `axes` or `arrays` make any file readable as plain arrays."""
 
     axes: str | None = None
+    """Names of the axes as stored, "batch time x channel"."""
     arrays: tuple[str, ...] = ()
+    """Names of the arrays in the file that hold the state."""
     fields: tuple[str, ...] = ()
+    """Names for the channels."""
     context: tuple[str, ...] = ()
-    dt: float | int | None = None
-    lengths: tuple[float | int, ...] = ()
-    periodic: bool = True
+    """Channels or arrays that are known and not predicted: exactly these; "none" for none."""
+    dt: float | None = None
+    """Time between frames."""
+    times: str | None = None
+    """Name of the array that holds the times."""
+    lengths: tuple[float, ...] = ()
+    """Physical lengths of the space axes, in the order in which `axes` (or else the file) names them."""
+    coordinates: tuple[str, ...] = ()
+    """Names of the arrays that hold the coordinates of the space axes, in that order."""
+    periodic: Periodic = True
+    """Axes that repeat, by name ("x"); "none", or False, if all have walls."""
     viscosity: float | None = None
-    limit: int = DEFAULT_LIMIT
+    """Viscosity of KS data, whose files do not say."""
 
     def __post_init__(self) -> None:
         if self.dt is not None and not 0 < self.dt < float("inf"):
@@ -44,11 +48,28 @@ class ReadOptions:
         for length in self.lengths:
             if not 0 < length < float("inf"):
                 raise ValueError(f"`lengths` must be positive numbers, got {self.lengths}.")
+        if self.dt is not None and self.times is not None:
+            raise ValueError(f"Give `dt` or `times`, not both: {self.dt} and {self.times!r}.")
+        if self.lengths and self.coordinates:
+            raise ValueError(f"Give `lengths` or `coordinates`, not both: {self.lengths} and {self.coordinates}.")
 
     @property
     def given(self) -> set[str]:
         """Names of the options that the user set."""
-        return {field.name for field in fields(self) if getattr(self, field.name) != field.default} - {"limit"}
+        return {field.name for field in fields(ReadOptions) if getattr(self, field.name) != field.default}
+
+
+def read_options(**options: Any) -> ReadOptions:
+    """`ReadOptions` from keywords, lists as well as tuples; other names are errors with the nearest right one."""
+    known = [field.name for field in fields(ReadOptions)]
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(unknown_name(name, known, kind="option"))
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            options[name] = tuple(map(float, value)) if name == "lengths" else tuple(value)
+        elif name in ("dt", "viscosity") and value is not None:
+            options[name] = float(value)
+    return ReadOptions(**options)
 
 
 @dataclass(frozen=True)

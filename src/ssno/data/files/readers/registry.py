@@ -1,6 +1,7 @@
 """All readers, most specific first, and the one way to open a file."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ssno.data.context import choose_context
@@ -9,6 +10,7 @@ from ssno.data.files.probe import BUDGET, Contents, contents_of
 from ssno.data.files.readers import fourierflow, li, lpsda, pdebench, plain, poseidon, well
 from ssno.data.files.readers.protocol import Reader, ReadOptions
 from ssno.data.files.readers.zarr import is_zarr, zarr_contents
+from ssno.data.grids import periodic_flags
 from ssno.data.trajectories import Trajectories
 
 READERS: tuple[Reader, ...] = (
@@ -43,16 +45,14 @@ def reader_for(contents: Contents, options: ReadOptions = DEFAULTS) -> Reader:
 def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mapping[str, Trajectories]:
     """Trajectories per split, or under "all" if the file is not divided."""
     reader = reader_for(contents, options)
-    if unused := sorted(options.given - reader.takes - {"context"}):
+    if unused := sorted(options.given - reader.takes - {"context", "periodic"}):
         raise DataError(
             f"{contents.path} was recognised as {reader.name!r}, which does not take `{unused[0]}`. "
             "Name its `axes` to read it as plain arrays."
         )
     try:
         found = reader.open(contents, options)
-        if options.context and "context" not in reader.takes:
-            return {split: choose_context(data, options.context) for split, data in found.items()}
-        return found
+        return {split: _chosen(data, reader, options) for split, data in found.items()}
     except DataError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
@@ -61,6 +61,16 @@ def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mappin
             f"{contents.path} looks like {reader.name!r}, but is not as that format says "
             f"({type(error).__name__}: {error})."
         ) from error
+
+
+def _chosen(data: Trajectories, reader: Reader, options: ReadOptions) -> Trajectories:
+    """Context and boundaries as the user wants them, where the reader left that to the file."""
+    if options.context and "context" not in reader.takes:
+        data = choose_context(data, options.context)
+    if "periodic" in options.given - reader.takes:
+        flags = periodic_flags(options.periodic, [axis.name for axis in data.axes])
+        data = replace(data, axes=tuple(replace(a, periodic=flag) for a, flag in zip(data.axes, flags, strict=True)))
+    return data
 
 
 def open_file(path: str | Path, options: ReadOptions = DEFAULTS) -> Mapping[str, Trajectories]:

@@ -62,7 +62,6 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
             axes=[_axis(contents, name) for name in space],
             parameters=_parameters(contents, part.count),
             notes=[] if known_grid else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
-            limit=options.limit,
             grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
         )
     }
