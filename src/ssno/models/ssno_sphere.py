@@ -38,6 +38,7 @@ class SphereSSNOConfig(SSNOConfig):
 
     name: ClassVar[str] = "ssno-sphere"
     origin: ClassVar[str] = "this project, after the SS-NO paper"
+    grid_types: ClassVar[tuple[str, ...]] = ("sphere",)
 
     in_channels: int = 3
     out_channels: int = 3
