@@ -101,7 +101,7 @@ def test_state_space_parameters_are_the_dynamics() -> None:
 
 
 def test_layer_outputs_converge_as_the_grid_is_refined() -> None:
-    block = S4DBlock(4, d_state=8, boundary="wrapped").double()
+    block = S4DBlock(4, d_state=8, boundary="wrapped", options=ModeOptions(transfer="sampled")).double()
 
     def output(points: int) -> torch.Tensor:
         position = torch.arange(points, dtype=torch.float64) / points

@@ -71,7 +71,7 @@ def test_along_undoes_its_own_reordering() -> None:
 def test_unknown_scan_options_are_refused() -> None:
     with pytest.raises(ValueError, match="`residual` must be one of 'sum', 'path', 'none', got 'both'"):
         TwoWayScan(4, residual="both")
-    with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'wrapped', 'one-period', got 'open'"):
+    with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'wrapped', .*got 'open'"):
         TwoWayScan(4, boundary="open")
 
 

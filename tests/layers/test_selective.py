@@ -21,7 +21,13 @@ def switched_off(selective: SelectiveBlock) -> S4DBlock:
     """The linear block with the same modes, skip and mixing; the selective one gets W = 0."""
     for layer in (selective.select, selective.spread):
         torch.nn.init.zeros_(layer.weight)
-    linear = S4DBlock(selective.skip.numel(), d_state=6, direction=selective.direction, boundary=selective.boundary)
+    linear = S4DBlock(
+        selective.skip.numel(),
+        d_state=6,
+        direction=selective.direction,
+        boundary=selective.boundary,
+        options=ModeOptions(transfer="sampled"),
+    )
     own = {
         name: value for name, value in selective.state_dict().items() if name.split(".")[0] not in ("select", "spread")
     }

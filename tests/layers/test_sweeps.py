@@ -53,7 +53,7 @@ def test_a_flattened_sweep_scans_rows_then_columns_without_lifting_the_pen() -> 
 def test_in_three_dimensions_every_axis_is_the_fastest_once() -> None:
     sweep = FlattenedSweep(2, axes=3, d_state=4).double()
     for scan in sweep.scans:
-        scan.lines = lambda lines, weights: lines * weights.spacing
+        scan.lines = lambda lines, weights: lines * weights.sampling.spacing
     for mixing in sweep.mixings:
         torch.nn.init.eye_(mixing.weight)
         torch.nn.init.zeros_(mixing.bias)

@@ -75,6 +75,11 @@ class Ensemble(nn.Module):
         """Known fields in normalised units."""
         return self.forecasters[0].encode_context(context)
 
+    def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
+        """The finest grid that a member prefers to `grid`."""
+        wanted = [member.working_grid(grid, spacing=spacing) for member in self.forecasters]
+        return tuple(max(points) for points in zip(*wanted, strict=True))
+
     def forward(
         self,
         state: Float[Tensor, "b t c *grid"],

@@ -121,6 +121,12 @@ class Forecaster(nn.Module):
         answer, state = self.streaming.step(torch.cat([frame, context], dim=1), state)
         return self._next(frame[:, None], answer[:, None])[:, 0], state
 
+    def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
+        """The grid on which to forecast frames given on `grid`: the same, unless the model prefers another one."""
+        other = self._other_grid(spacing)
+        wanted = getattr(self.model, "working_grid", None)
+        return tuple(grid) if other is None or wanted is None else wanted(grid, spacing=other)
+
     def _other_grid(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
         """The spacing, if it is not that of the training grid."""
         return spacing if spacing is not None and self.spacing not in (None, tuple(spacing)) else None

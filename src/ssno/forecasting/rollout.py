@@ -3,6 +3,10 @@
 Memory does not grow with the horizon: the model keeps the features of the last K frames, and `stream` hands out one
 frame after the other.
 
+A model may prefer another grid of the same box to the one that frames are given on (`working_grid`). Then the whole
+forecast runs there, and each frame is brought back when it is handed out: what a model adds beyond the waves of the
+given grid stays in the forecast.
+
 Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
 
@@ -16,6 +20,7 @@ from torch import Tensor
 from ssno.base.device import choose_device
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
+from ssno.transforms.periodic import resample
 
 Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *grid"]] | None
 
@@ -62,8 +67,13 @@ def stream(
     check_given(forecaster, first_frames, context)
     first_frames = first_frames.to(forecaster.device)
     given, known = first_frames.shape[1], known_fields(first_frames, context)
+    units, grid = forecaster.units(first_frames), first_frames.shape[3:]
+    working = forecaster.working_grid(grid, spacing=spacing)
+    if working != tuple(grid):
+        first_frames, known = resample(first_frames, working), resampled(known, working)
+        assert spacing is not None, "another grid than that of training has a spacing"
+        spacing = [step * points / other for step, points, other in zip(spacing, grid, working, strict=True)]
     ahead = 1 if forecaster.alignment == "target" else 0
-    units = forecaster.units(first_frames)
     was_training = forecaster.training
     forecaster.eval()
     try:
@@ -80,7 +90,7 @@ def stream(
                 now = forecaster.encode_context(known(slot, slot + 1))[:, 0]
                 frame, state = forecaster.step(frame, now, state)
                 decoded = units.decode(frame[:, None])[:, 0]
-            yield decoded
+            yield resample(decoded, grid)
             slot += 1
     finally:
         forecaster.train(was_training)
@@ -106,6 +116,11 @@ def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -
         return context[:, first:stop].to(first_frames.device)
 
     return of_tensor
+
+
+def resampled(known: Callable[[int, int], Tensor], grid: Sequence[int]) -> Callable[[int, int], Tensor]:
+    """The same known fields on another grid of the same box."""
+    return lambda first, stop: resample(known(first, stop), grid)
 
 
 def check_given(forecaster: Forecaster | Ensemble, first_frames: Tensor, context: Context) -> None:

@@ -30,6 +30,7 @@ from ssno.native.engine import fused, plain
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import ScanMethod, carries_states, prepared_taps, scan_taps
+from ssno.ssm.transfer import Sampling, Transfer, choose_sampling, extended, fit_taps
 
 PIECE = 16384
 """Positions handled at a time by `GateFunction`: fastest between 2048 and 16384, steadiest on a busy machine here."""
@@ -40,6 +41,7 @@ class GatedBlock(nn.Module, abc.ABC):
 
     direction: Direction = "forward"
     boundary: Boundary = "zero"
+    transfer: Transfer = "band"
     method: ScanMethod = "auto"
     carries: ClassVar[bool] = False
     """Whether `carried` exists: the scan by carrying states along, without any kernel."""
@@ -83,7 +85,7 @@ class ScanWeights(NamedTuple):
     """What one scan needs of its blocks (one, or one per direction) on axes of one length and spacing."""
 
     blocks: tuple[GatedBlock, ...]
-    spacing: float
+    sampling: Sampling
     taps: Float[Tensor, "d h l"] | None
     """None on an axis so long that states are carried along instead."""
     mix: Float[Tensor, "d g h"]
@@ -97,7 +99,24 @@ class ScanWeights(NamedTuple):
 
     @property
     def periodic(self) -> bool:
-        return self.blocks[0].boundary != "zero"
+        return self.blocks[0].boundary != "zero" or self.sampling.extension is not None
+
+    def scan(self, x: Float[Tensor, "h o l i"]) -> Float[Tensor, "h d o l i"]:
+        """kernel * x + skip x along l, with every block in its direction."""
+        channels, outer, length, inner = x.shape
+        copies, extension = self.sampling.copies, self.sampling.extension
+        if copies > 1:  # each copy of the learned grid by itself: its points are `copies` apart
+            x = x.reshape(channels, outer, length // copies, copies * inner)
+        x = extended(x, extension)
+        if self.taps is None:
+            lines = x.transpose(1, 2).flatten(2)
+            carried = torch.stack([b.carried(lines, spacing=self.sampling.spacing) for b in self.blocks], dim=1)
+            y = carried.unflatten(3, (outer, -1)).transpose(2, 3)
+        else:
+            method = self.blocks[0].method
+            y = scan_taps(x, self.taps, self.directions, periodic=self.periodic, method=method, matrix=self.matrix)
+        y = y if extension is None else y[:, :, :, : y.shape[3] // 2]
+        return y.reshape(channels, -1, outer, length, inner)
 
     def prepared(self, lines: int) -> "ScanWeights":
         """The same, ready for many scans of so many lines each."""
@@ -114,26 +133,34 @@ def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> li
     blocks = [block for scan, _, _ in scans for block in scan]
     mixes = torch.stack([block.mix.weight for block in blocks]).split([len(scan) for scan, _, _ in scans])
     biases = torch.stack([block.mix.bias for block in blocks]).split([len(scan) for scan, _, _ in scans])
+    samplings = [_sampling(scan[0], length, spacing) for scan, length, spacing in scans]
     groups: dict[Any, list[int]] = {}
-    for index, (scan, length, spacing) in enumerate(scans):
-        if not _carries(scan[0], length):
-            groups.setdefault((type(scan[0]), length, spacing, scan[0].boundary), []).append(index)
+    for index, ((scan, _, _), sampling) in enumerate(zip(scans, samplings, strict=True)):
+        if not _carries(scan[0], sampling):
+            groups.setdefault((type(scan[0]), sampling, scan[0].boundary), []).append(index)
     taps: list[Tensor | None] = [None] * len(scans)
-    for (kind, length, spacing, _), members in groups.items():
+    for (kind, sampling, _), members in groups.items():
         alike = [block for index in members for block in scans[index][0]]
-        sampled = with_skip(
-            kind.kernels(alike, length, spacing=spacing), torch.stack([block.skip for block in alike])
-        ).split([len(scans[index][0]) for index in members])
-        for index, part in zip(members, sampled, strict=True):
+        kernels = kind.kernels(alike, sampling.points, spacing=sampling.spacing)
+        sampled = with_skip(kernels, torch.stack([block.skip for block in alike]))
+        fitting = fit_taps(sampled, sampling).split([len(scans[index][0]) for index in members])
+        for index, part in zip(members, fitting, strict=True):
             taps[index] = part
     return [
-        ScanWeights(tuple(scan), spacing, *parts)
-        for (scan, _, spacing), *parts in zip(scans, taps, mixes, biases, strict=True)
+        ScanWeights(tuple(scan), *parts)
+        for (scan, _, _), *parts in zip(scans, samplings, taps, mixes, biases, strict=True)
     ]
 
 
-def _carries(block: GatedBlock, length: int) -> bool:
-    asked = block.method == "chunked" or (block.method == "auto" and carries_states(length, block.boundary))
+def _sampling(block: GatedBlock, length: int, spacing: float) -> Sampling:
+    sampling = choose_sampling(length, spacing, boundary=block.boundary, transfer=block.transfer)
+    if sampling.length is not None and _carries(block, sampling):
+        return Sampling(length, spacing)  # without a kernel there is no spectrum to continue
+    return sampling
+
+
+def _carries(block: GatedBlock, sampling: Sampling) -> bool:
+    asked = block.method == "chunked" or (block.method == "auto" and carries_states(sampling.points, block.boundary))
     return asked and block.carries
 
 
@@ -146,21 +173,10 @@ def gated_scan(
         lines = x.transpose(1, 2).reshape(channels, 1, length, outer * inner)
         out = gated_scan(lines, weights, residual_weight=residual_weight)
         return out.view(channels, length, outer, inner).transpose(1, 2)
-    if weights.taps is None:
-        lines = x.transpose(1, 2).flatten(2)
-        carried = torch.stack([block.carried(lines, spacing=weights.spacing) for block in weights.blocks], dim=1)
-        y = carried.unflatten(3, (outer, inner)).transpose(2, 3)
-    else:
-        y = scan_taps(
-            x,
-            weights.taps,
-            weights.directions,
-            periodic=weights.periodic,
-            method=weights.blocks[0].method,
-            matrix=weights.matrix,
-        )
     residual = x.reshape(channels, -1)
-    out = gate(y.flatten(2), weights.mix, weights.bias, residual=residual, residual_weight=residual_weight)
+    out = gate(
+        weights.scan(x).flatten(2), weights.mix, weights.bias, residual=residual, residual_weight=residual_weight
+    )
     return out.view(x.shape)
 
 

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from ssno.base import require_one_of, require_pairs
 from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
-from ssno.ssm.kernel import Boundary, continuous_kernel, kernel
+from ssno.ssm.kernel import WALLS, Boundary, continuous_kernel, kernel
 from ssno.ssm.pairs import Pair, pair, times
+from ssno.ssm.transfer import Transfer
 
 Damping = Literal["learnable", "fixed", "absent"]
 Frequency = Literal["learnable", "fixed"]
@@ -44,6 +45,8 @@ class ModeOptions:
     """Starting frequencies: evenly spaced (lin), inverse law (inv), HiPPO-LegS (legs), or those of the grid (grid)."""
     discretisation: Discretisation = "zoh"
     """From continuous mode to grid: zero-order hold or bilinear."""
+    transfer: Transfer = "band"
+    """On grids other than the learned one: the same spectrum in its band, or the continuous kernel sampled anew."""
     smallest_step: float = 1e-3
     """Steps start log-uniform between these two, one per channel."""
     largest_step: float = 1e-1
@@ -54,6 +57,7 @@ class ModeOptions:
             ("frequency", get_args(Frequency)),
             ("initialisation", get_args(Initialisation)),
             ("discretisation", get_args(Discretisation)),
+            ("transfer", get_args(Transfer)),
         ):
             require_one_of(name, getattr(self, name), allowed)
         if not 0 < self.smallest_step <= self.largest_step:
@@ -61,6 +65,15 @@ class ModeOptions:
                 "`smallest_step` and `largest_step` must satisfy 0 < smallest_step <= largest_step, "
                 f"got {self.smallest_step} and {self.largest_step}."
             )
+
+
+def require_fading_images(boundary: Boundary, damping: Damping) -> None:
+    """Refuse a boundary that sums infinitely many images of modes that never fade."""
+    if damping == "absent" and (boundary == "wrapped" or boundary in WALLS):
+        raise ValueError(
+            f"`boundary={boundary!r}` sums infinitely many images, which needs damping > 0, but damping='absent'. "
+            "Use boundary='one-period' or 'zero', or damping='learnable' or 'fixed'."
+        )
 
 
 class Modes(nn.Module):

@@ -10,15 +10,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 
-def coordinates(grid: Sequence[int], *, like: Tensor) -> Float[Tensor, "axes *grid"]:
-    """Relative position along each axis, i / points in [0, 1): the same at every resolution."""
+def coordinates(grid: Sequence[int], axes: Sequence[int], *, like: Tensor) -> Float[Tensor, "axes *grid"]:
+    """Relative position along some axes, i / points in [0, 1): the same at every resolution."""
     lines = [torch.arange(points, dtype=like.dtype, device=like.device) / points for points in grid]
-    return torch.stack(torch.meshgrid(*lines, indexing="ij"))
+    fields = torch.meshgrid(*lines, indexing="ij")
+    return torch.stack([fields[axis] for axis in axes])
 
 
-def with_coordinates(frames: Float[Tensor, "n c *grid"]) -> Float[Tensor, "n d *grid"]:
-    """Append one coordinate channel per axis to every frame."""
-    return append(coordinates(frames.shape[2:], like=frames), frames)
+def with_coordinates(frames: Float[Tensor, "n c *grid"], axes: Sequence[int]) -> Float[Tensor, "n d *grid"]:
+    """Append a coordinate channel for each of these axes to every frame."""
+    return append(coordinates(frames.shape[2:], axes, like=frames), frames) if axes else frames
 
 
 def append(fields: Float[Tensor, "a *grid"], frames: Float[Tensor, "n c *grid"]) -> Float[Tensor, "n d *grid"]:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.layers.block import GatedBlock
-from ssno.layers.modes import ModeOptions, Modes, kernels_of
+from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_fading_images
 from ssno.layers.public_arrays import fill, named_arrays
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
@@ -33,7 +33,7 @@ class S4DBlock(GatedBlock):
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
         boundary: what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images, "one-period" the
-            kernel of one period, applied circularly.
+            kernel of one period, applied circularly, "even" and "odd" a mirror image, as at a wall.
         options: how the modes start and what of them is learned.
     """
 
@@ -50,13 +50,10 @@ class S4DBlock(GatedBlock):
     ):
         super().__init__(channels)
         options = options or ModeOptions()
-        if boundary == "wrapped" and options.damping == "absent":
-            raise ValueError(
-                "`boundary='wrapped'` sums infinitely many periodic images, which needs damping > 0, but "
-                "damping='absent'. Use boundary='one-period', or damping='learnable' or 'fixed'."
-            )
+        require_fading_images(boundary, options.damping)
         self.direction = direction
         self.boundary = boundary
+        self.transfer = options.transfer
         self.modes = Modes(channels, d_state=d_state, options=options)
 
     @property

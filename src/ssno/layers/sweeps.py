@@ -19,6 +19,7 @@ Axes: h channel, l grid point, b line or frame; o and i: what comes before and a
 import abc
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
@@ -75,6 +76,16 @@ class TwoWayScan(nn.Module):
         return self.ahead, self.back
 
 
+def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tuple[Boundary, ...]:
+    """One boundary for every axis, from one for all or one for each."""
+    each = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
+    if len(each) != axes:
+        raise ValueError(f"`boundary` must be one for all axes, or one for each of the {axes}, got {boundary!r}.")
+    for one in each:
+        require_one_of("boundary", one, get_args(Boundary))
+    return each
+
+
 class Sweep(nn.Module, abc.ABC):
     """What all sweeps share: scans, and the weights that these need on a grid."""
 
@@ -117,13 +128,13 @@ class AxisSweep(Sweep):
         axes: int,
         d_state: int = 64,
         residual: Residual = "sum",
-        boundary: Boundary = "zero",
+        boundary: Boundary | Sequence[Boundary] = "zero",
         options: ModeOptions | None = None,
     ):
         super().__init__()
         self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual=residual, boundary=boundary, options=options)
-            for _ in range(axes)
+            TwoWayScan(channels, d_state=d_state, residual=residual, boundary=one, options=options)
+            for one in boundary_per_axis(boundary, axes)
         )
 
     def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
@@ -143,12 +154,13 @@ class OneWaySweep(Sweep):
         *,
         axes: int,
         d_state: int = 64,
-        boundary: Boundary = "zero",
+        boundary: Boundary | Sequence[Boundary] = "zero",
         options: ModeOptions | None = None,
     ):
         super().__init__()
         self.scans = nn.ModuleList(
-            S4DBlock(channels, d_state=d_state, boundary=boundary, options=options) for _ in range(axes)
+            S4DBlock(channels, d_state=d_state, boundary=one, options=options)
+            for one in boundary_per_axis(boundary, axes)
         )
 
     def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
@@ -167,13 +179,17 @@ class FlattenedSweep(Sweep):
         *,
         axes: int,
         d_state: int = 64,
-        boundary: Boundary = "zero",
+        boundary: Boundary | Sequence[Boundary] = "zero",
         options: ModeOptions | None = None,
     ):
         super().__init__()
+        each = boundary_per_axis(boundary, axes)
+        if len(set(each)) > 1:
+            raise ValueError(f"One line through the whole grid has one `boundary`, got {each}. Give one for all axes.")
+        # One line through the grid has no finer copies of itself: its points are neighbours along one axis only.
+        options = replace(options or ModeOptions(), transfer="sampled")
         self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual="none", boundary=boundary, options=options)
-            for _ in range(axes)
+            TwoWayScan(channels, d_state=d_state, residual="none", boundary=one, options=options) for one in each
         )
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 
@@ -224,14 +240,14 @@ class ParallelSweep(Sweep):
         *,
         axes: int,
         d_state: int = 64,
-        boundary: Boundary = "zero",
+        boundary: Boundary | Sequence[Boundary] = "zero",
         options: ModeOptions | None = None,
         idle_forecast: bool = False,
     ):
         super().__init__()
         self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual="none", boundary=boundary, options=options)
-            for _ in range(axes)
+            TwoWayScan(channels, d_state=d_state, residual="none", boundary=one, options=options)
+            for one in boundary_per_axis(boundary, axes)
         )
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None

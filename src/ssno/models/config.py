@@ -82,8 +82,8 @@ class OperatorConfig(abc.ABC):
         """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
         return self
 
-    def recommended(self: Config, *, periodic: bool) -> Config:
-        """The same model with the settings our recipe found best for data that are `periodic` on all axes, or not."""
+    def recommended(self: Config, *, periodic: bool | Sequence[bool]) -> Config:
+        """The same model with the settings our recipe found best for data whose axes are `periodic`, or not."""
         return self
 
     @classmethod

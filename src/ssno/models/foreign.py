@@ -73,7 +73,7 @@ class ForeignOperator(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """All of the network."""
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = with_coordinates(frames, self.config.located_axes())
         real = dict(self.module.named_parameters())
         parameters = {name: torch.view_as_complex(real[name]) for name in self.complex_names}
         prediction = torch.func.functional_call(self.module, parameters, (fields,))

@@ -23,6 +23,8 @@ class FramesConfig(OperatorConfig):
     """Stack this many frames, oldest first, into one input and predict one frame; 0 maps frame by frame."""
     coordinates: bool = True
     """Append grid coordinates to the input; without them a periodic model commutes with translations."""
+    coordinate_axes: tuple[int, ...] | None = None
+    """Append those of these axes only, counted from 0; None for all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,9 +34,19 @@ class FramesConfig(OperatorConfig):
                 f"got {self.frames_as_channels}."
             )
 
+        for axis in self.coordinate_axes or ():
+            if not 0 <= axis < self.n_dims:
+                raise ValueError(f"`coordinate_axes` must lie in 0 ... {self.n_dims - 1}, got {self.coordinate_axes}.")
+
+    def located_axes(self) -> tuple[int, ...]:
+        """The axes whose coordinates enter the model."""
+        if not self.coordinates:
+            return ()
+        return tuple(range(self.n_dims)) if self.coordinate_axes is None else self.coordinate_axes
+
     def lifted_channels(self) -> int:
         """Channels that enter the first layer: fields of all stacked frames, and coordinates."""
-        return self.in_channels * max(1, self.frames_as_channels) + (self.n_dims if self.coordinates else 0)
+        return self.in_channels * max(1, self.frames_as_channels) + len(self.located_axes())
 
 
 @dataclass(frozen=True, kw_only=True)

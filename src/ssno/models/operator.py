@@ -88,6 +88,10 @@ class NeuralOperator(nn.Module, abc.ABC):
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
         """Take the newest frame (b, c_in, *grid), give the next one (b, c_out, *grid)."""
 
+    def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
+        """The grid on which to forecast frames given on `grid`, if another one of the same box serves better."""
+        return tuple(grid)
+
     def idle_parameters(self) -> list[str]:
         """Names of learnable parameters that no gradient reaches by design."""
         return []

@@ -43,7 +43,7 @@ class Reference(nn.Module):
     def forward(self, frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "b t c_out *grid"]:
         """Predict the frame after each slot, all slots at once."""
         model, slots = self.model, frames.shape[1]
-        fields = with_coordinates(frames.flatten(0, 1)) if model.config.coordinates else frames.flatten(0, 1)
+        fields = with_coordinates(frames.flatten(0, 1), model.config.located_axes())
         features = (
             functional.linear(fields.movedim(1, -1), model.lift.weight, model.lift.bias).movedim(-1, 1).contiguous()
         )

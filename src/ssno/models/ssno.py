@@ -14,6 +14,7 @@ Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n); they are co
 """
 
 import abc
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar, get_args
@@ -24,13 +25,14 @@ from torch import Tensor, nn
 from ssno.base import require_one_of, require_pairs, require_positive
 from ssno.layers.block import scan_weights
 from ssno.layers.head import Head
-from ssno.layers.modes import ModeOptions
+from ssno.layers.modes import ModeOptions, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
-from ssno.layers.sweeps import AxisSweep, Residual, Sweep
+from ssno.layers.sweeps import AxisSweep, Residual, Sweep, boundary_per_axis
 from ssno.models.history import MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.ssm.kernel import Boundary
+from ssno.ssm.transfer import learned_grid, sublattices
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
 
@@ -49,8 +51,9 @@ class ScanConfig(MemoryConfig):
     """Memory comes after this many blocks; None for the middle."""
     head_channels: int = 256
     """Hidden width of the projection head."""
-    boundary: Boundary = "zero"
-    """Beyond the grid lies: zero, periodic images (wrapped), or one circular period of the kernel (one-period)."""
+    boundary: Boundary | tuple[Boundary, ...] = "zero"
+    """Beyond the grid lies: zero, periodic images (wrapped), one period of the kernel (one-period), or a mirror image
+    as at a wall, with the same sign (even) or the opposite one (odd). One for all axes, or one for each."""
     modes: ModeOptions = field(default_factory=ModeOptions)
     """The state-space modes of the spatial scans."""
     reference_spacing: tuple[float, ...] | None = None
@@ -60,29 +63,34 @@ class ScanConfig(MemoryConfig):
         super().__post_init__()
         for name in ("hidden_channels", "n_layers", "head_channels"):
             require_positive(name, getattr(self, name))
-        require_one_of("boundary", self.boundary, get_args(Boundary))
+        for boundary in self.boundaries():
+            require_fading_images(boundary, self.modes.damping)
         require_pairs("d_state", self.d_state)
         if self.memory_position is not None and not 0 <= self.memory_position <= self.n_layers:
             raise ValueError(
                 f"`memory_position` must lie between 0 and n_layers = {self.n_layers}, got {self.memory_position}."
             )
-        if self.boundary == "wrapped" and self.modes.damping == "absent":
-            raise ValueError(
-                "`boundary='wrapped'` needs damping > 0, but modes.damping is 'absent'. "
-                "Use boundary='one-period', or modes.damping='learnable' or 'fixed'."
-            )
         if self.reference_spacing is not None:
             relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
 
-    def recommended(self: Scanning, *, periodic: bool) -> Scanning:
-        """Modes start with the waves and decay lengths of a grid; periodic data are scanned around the circle.
+    def recommended(self: Scanning, *, periodic: bool | Sequence[bool]) -> Scanning:
+        """Modes start with the waves and decay lengths of a grid; periodic axes are scanned around the circle.
 
         Without coordinates, which a circle does not have, a shifted input then gives the shifted forecast.
         """
+        periodic = [periodic] * self.n_dims if isinstance(periodic, bool) else periodic
         modes = replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0)
-        if not periodic or self.modes.damping == "absent":
+        if not any(periodic) or self.modes.damping == "absent":
             return replace(self, modes=modes)
-        return replace(self, boundary="wrapped", coordinates=False, modes=modes)
+        if all(periodic):
+            return replace(self, boundary="wrapped", coordinates=False, modes=modes)
+        boundary: tuple[Boundary, ...] = tuple("wrapped" if circle else "zero" for circle in periodic)
+        walls = tuple(axis for axis, circle in enumerate(periodic) if not circle)
+        return replace(self, boundary=boundary, coordinate_axes=walls, modes=modes)
+
+    def boundaries(self) -> tuple[Boundary, ...]:
+        """The boundary of every axis."""
+        return boundary_per_axis(self.boundary, self.n_dims)
 
     @abc.abstractmethod
     def block(self) -> Sweep:
@@ -113,13 +121,32 @@ class ScanOperator(MemoryOperator, Pretrained):
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
         """The weights of every scan on a grid, all kernels sampled together."""
         relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
+        axes = self.config.located_axes()
         per_block = [block.scans_on(grid, relative) for block in (*self.blocks_before, *self.blocks_after)]
         found = iter(scan_weights([scan for scans in per_block for scan in scans]))
         return GridWeights(
             memory=self.memory.weights() if self.memory is not None else None,
             blocks=[[next(found) for _ in scans] for scans in per_block],
-            coordinates=coordinates(grid, like=self.lift.weight) if self.config.coordinates else None,
+            coordinates=coordinates(grid, axes, like=self.lift.weight) if axes else None,
         )
+
+    def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
+        """Where a periodic axis does not fall into copies of the learned grid: the next finer one that does.
+
+        At least two copies: then also waves that the given grid lacks have room to grow.
+        """
+        relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
+        return tuple(
+            self._working_points(points, step, boundary)
+            for points, step, boundary in zip(grid, relative, self.config.boundaries(), strict=True)
+        )
+
+    def _working_points(self, points: int, step: float, boundary: Boundary) -> int:
+        periodic = boundary in ("wrapped", "one-period")
+        if not periodic or self.config.modes.transfer == "sampled" or sublattices(points, step) is not None:
+            return points
+        learned, _ = learned_grid(points, step)
+        return learned * max(2, math.ceil(points / learned))
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and sweep."""

@@ -43,7 +43,7 @@ class SphereSSNOConfig(SSNOConfig):
     in_channels: int = 3
     out_channels: int = 3
     n_dims: int = 2
-    boundary: Boundary = "wrapped"
+    boundary: Boundary | tuple[Boundary, ...] = "wrapped"
     """Of longitude."""
     colatitude: Colatitude = "pole"
     """Beyond a pole lies the opposite meridian (pole), or nothing (zero)."""
@@ -60,7 +60,7 @@ class SphereSSNOConfig(SSNOConfig):
         if self.boundary != "wrapped":
             raise ValueError(f"`boundary` of longitude on the sphere must be 'wrapped', got {self.boundary!r}.")
 
-    def recommended(self, *, periodic: bool) -> "SphereSSNOConfig":
+    def recommended(self, *, periodic: bool | Sequence[bool]) -> "SphereSSNOConfig":
         """Modes start with the waves and decay lengths of a grid."""
         return replace(self, modes=replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0))
 
@@ -98,6 +98,10 @@ class SphereSSNO(ScanOperator):
         theta = torch.linspace(0, torch.pi, grid[0], dtype=self.lift.weight.dtype, device=self.lift.weight.device)
         height = torch.stack([torch.cos(theta), torch.sin(theta)])[..., None]
         return weights._replace(coordinates=height.expand(-1, -1, grid[1]))
+
+    def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
+        """The given one: a meridian is no circle that waves could be resampled on."""
+        return tuple(grid)
 
     def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and sweep, in learned coordinates if there are any."""

@@ -69,7 +69,7 @@ class Run(Generic[ModelConfig]):
 
     def suited(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
         """With the model settings of our own recipe for these data, except the fields named in `given`."""
-        best = self.model.recommended(periodic=all(axis.periodic for axis in data.axes))
+        best = self.model.recommended(periodic=[axis.periodic for axis in data.axes])
         untouched = [
             f.name
             for f in fields(best)

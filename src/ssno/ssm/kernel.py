@@ -19,7 +19,9 @@ from torch import Tensor
 from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 
-Boundary = Literal["zero", "wrapped", "one-period"]
+Boundary = Literal["zero", "wrapped", "one-period", "even", "odd"]
+WALLS: tuple[Boundary, ...] = ("even", "odd")
+"""Boundaries that continue a line by its mirror image: the kernel goes round a circle of twice its length."""
 
 
 class UndampedError(ValueError):
@@ -30,11 +32,12 @@ def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundar
     """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
 
     `boundary` says what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images (in closed
-    form, the kernel is to be applied circularly), "one-period" the plain kernel, to be applied circularly.
+    form, the kernel is to be applied circularly), "one-period" the plain kernel, to be applied circularly; "even" and
+    "odd" are wrapped, on a circle that is the axis and its mirror image.
     """
     if length < 1:
         raise ValueError(f"`length` must be at least 1, got {length}.")
-    if boundary == "wrapped":
+    if boundary == "wrapped" or boundary in WALLS:
         weight = wrapped(modes, weight, length=length)
     fine_length = int(length**0.5) + 1
     coarse_length = -(-length // fine_length)
@@ -58,8 +61,8 @@ def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
     """
     if not torch.compiler.is_compiling() and bool((modes.log_decay >= 0).any()):
         raise UndampedError(
-            "`boundary='wrapped'` sums infinitely many images, which needs damping > 0, but a mode has none. "
-            "Use boundary='one-period', or give every mode damping."
+            "Boundaries 'wrapped', 'even' and 'odd' sum infinitely many images, which needs damping > 0, but a mode "
+            "has none. Use boundary='one-period' or 'zero', or give every mode damping."
         )
     return divide(weight, one_minus_polar(length * modes.log_decay, length * modes.angle))
 

@@ -98,7 +98,7 @@ class Factformer(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and attend."""
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = with_coordinates(frames, self.config.located_axes())
         features = self._attend(self.layers_before, self.lift(fields.movedim(1, -1)))
         return features.movedim((-1, 0), (0, -1)), None
 

@@ -10,6 +10,7 @@ Layers work in units of the period, so `spacing` has no effect.
 Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n), as in `ssno.models.ssno`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -53,9 +54,10 @@ class FFNOConfig(FourierConfig, MemoryConfig):
         """Axis by axis."""
         return 2 * self.n_dims * self.n_modes * width**2
 
-    def recommended(self, *, periodic: bool) -> "FFNOConfig":
+    def recommended(self, *, periodic: bool | Sequence[bool]) -> "FFNOConfig":
         """On a circle without coordinates: a shifted input then gives the shifted forecast."""
-        return replace(self, coordinates=False) if periodic else self
+        everywhere = periodic if isinstance(periodic, bool) else all(periodic)
+        return replace(self, coordinates=False) if everywhere else self
 
     def build(self) -> "FFNO":
         return FFNO(self)
@@ -91,7 +93,7 @@ class FFNO(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = with_coordinates(frames, self.config.located_axes())
         features = self.lift(fields.movedim(0, -1))
         for layer in self.layers_before:
             features = features + layer(features)

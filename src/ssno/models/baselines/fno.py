@@ -106,7 +106,7 @@ class FourierOperator(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = with_coordinates(frames, self.config.located_axes())
         features = self.lift(fields.movedim(0, -1))
         for block in self.blocks_before:
             features = functional.gelu(block(features))

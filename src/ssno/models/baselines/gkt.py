@@ -92,7 +92,7 @@ class GKT(MemoryOperator, Pretrained):
         self.memory = None
         self.lift = nn.Linear(config.lifted_channels(), width)
         self.layers = nn.ModuleList(GalerkinLayer(config) for _ in range(config.n_layers))
-        self.to_decoder = Pointwise(width + (config.n_dims if config.coordinates else 0), width)
+        self.to_decoder = Pointwise(width + len(config.located_axes()), width)
         self.convolutions = nn.ModuleList(
             SpectralConvolution(width, n_modes=config.n_modes, axes=config.n_dims) for _ in range(DECODER_LAYERS)
         )
@@ -103,7 +103,7 @@ class GKT(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and attend: grid points are tokens."""
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = with_coordinates(frames, self.config.located_axes())
         u = self.lift(fields.flatten(2).transpose(1, 2))  # n p h
         for layer in self.layers:
             u = layer(u)
@@ -111,7 +111,7 @@ class GKT(MemoryOperator, Pretrained):
 
     def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Decode and project."""
-        fields = with_coordinates(features) if self.config.coordinates else features
+        fields = with_coordinates(features, self.config.located_axes())
         u = self.to_decoder(fields.movedim(0, -1))  # h *grid n
         for convolution, skip in zip(self.convolutions, self.skips, strict=True):
             u = functional.silu(convolution(u) + skip(u))

@@ -140,7 +140,7 @@ class SFNO(MemoryOperator, Pretrained):
                 f"`frames` has the grid {tuple(frames.shape[2:])}, but this model was built for {self.config.grid} on "
                 "the sphere. Build it with `config.for_grid(grid)`."
             )
-        fields = with_coordinates(frames) if self.config.coordinates else frames
+        fields = with_coordinates(frames, self.config.located_axes())
         features = self.lift(fields.permute(3, 2, 0, 1))
         if self.config.position == "latitude":
             features = features + self.latitude.t()[:, None]

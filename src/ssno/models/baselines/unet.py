@@ -94,7 +94,7 @@ class UNet(MemoryOperator, Pretrained):
                 f"`frames` holds one input on a grid of {' x '.join(map(str, grid))}, which leaves batch norm a single "
                 "number per channel at the bottleneck: it cannot train on that. Give it a larger batch or grid."
             )
-        first = self.encoder[0](with_coordinates(frames) if self.config.coordinates else frames)
+        first = self.encoder[0](with_coordinates(frames, self.config.located_axes()))
         return self.encoder[1](self.pool(first)).movedim(0, -1), first
 
     def after(self, features: Tensor, passed: Tensor, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
