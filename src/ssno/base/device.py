@@ -1,6 +1,6 @@
 """Which device computes: the one place that decides. Everything else follows the tensors it is given.
 
-    auto              CUDA if there is one, else Apple's MPS, else the CPU
+    auto              what SSNO_DEVICE says, else CUDA if there is one, else Apple's MPS, else the CPU
     cpu, mps          that one
     cuda, cuda:N      the first NVIDIA (or ROCm) device, or number N
 
@@ -17,12 +17,15 @@ from ssno.base.provenance import processor_name
 
 CHOICES = "auto, cpu, cuda, cuda:N or mps"
 WITHOUT_FLOAT64 = ("mps",)
+SWITCH = "SSNO_DEVICE"
 
 
 def choose_device(wanted: str | torch.device = "auto") -> torch.device:
     """The device that `wanted` means on this machine, in this process."""
     if isinstance(wanted, torch.device):
         return wanted
+    if wanted == "auto":
+        wanted = os.environ.get(SWITCH, wanted)
     found = available_devices()
     kind, _, number = wanted.partition(":")
     if kind not in ("auto", "cpu", "cuda", "mps") or (number and not (kind == "cuda" and number.isdecimal())):
@@ -50,6 +53,14 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return f"{device} ({processor_name()})"
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait until the device has done what it was asked for, as a clock must."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
 
 
 def float64(values: Tensor) -> Tensor:

@@ -19,30 +19,35 @@ from ssno.base import package_version, unknown_name
 
 @dataclass(frozen=True)
 class Verb:
-    """Where a verb lives and what it does; `raw` ones parse their own arguments."""
+    """Where a verb lives and what it does; `raw` ones parse their own arguments, `computes`: takes --device."""
 
     module: str
     function: str
     summary: str
     raw: bool = False
+    computes: bool = False
 
 
 VERBS = {
-    "demo": Verb("demo", "demo", "The whole story in minutes: data, training, comparison, pictures."),
+    "demo": Verb("demo", "demo", "The whole story in minutes: data, training, comparison, pictures.", computes=True),
     "data generate": Verb("data_generate", "generate", "Make a dataset with our own solvers."),
     "data inspect": Verb("data_inspect", "inspect", "Look into a file: axes, fields, ranges, problems, pictures."),
     "data convert": Verb("data_convert", "convert", "Write a file of yours in our layout."),
     "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),
     "train": Verb("train", "train", "Train a model; resume a run.", raw=True),
-    "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers."),
+    "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers.", computes=True),
     "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
-    "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file."),
-    "rollout": Verb("rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations."),
-    "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run."),
-    "report": Verb("report", "report", "One self-contained HTML page about runs."),
-    "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time."),
-    "reproduce": Verb("reproduce", "reproduce", "Run a published result again: table, figure, a verdict per claim."),
+    "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file.", computes=True),
+    "rollout": Verb(
+        "rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations.", computes=True
+    ),
+    "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run.", computes=True),
+    "report": Verb("report", "report", "One self-contained HTML page about runs.", computes=True),
+    "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time.", computes=True),
+    "reproduce": Verb(
+        "reproduce", "reproduce", "Run a published result again: table, figure, a verdict per claim.", computes=True
+    ),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }
 REPORT = "This is a bug in ssno, not a mistake of yours. Please report it with the lines above and the command."
@@ -82,6 +87,10 @@ def run(words: list[str]) -> None:
     else:
         import tyro
 
+        from ssno.cli.device import with_device
+
+        if verb.computes:
+            function = with_device(function)
         tyro.cli(function, args=rest, prog=f"ssno {name}")
 
 

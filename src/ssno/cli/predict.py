@@ -65,7 +65,7 @@ def predict(
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
-    forecaster = load_forecaster(run)
+    forecaster = load_forecaster(run, device="auto")
     data = load_dataset(
         input,
         split,

@@ -22,6 +22,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.cli.device import Device, computing_on
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
 from ssno.data.make.recipes import generate_command
@@ -70,6 +71,7 @@ class Command(Generic[ModelConfig]):
     """Stop after so many steps, as if interrupted."""
     tensorboard: bool = False
     """Also write TensorBoard's files to the run; needs ssno[tensorboard]."""
+    device: Device = "auto"
     json: bool = False
     """Print the result as JSON."""
 
@@ -78,6 +80,12 @@ def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
     words, chosen = take_out(arguments, "--model", "--recipe", "--config")
     command = parse(words, chosen)
+    with computing_on(command.device):
+        execute(command, words, chosen)
+
+
+def execute(command: Command[Any], words: list[str], chosen: dict[str, str]) -> None:
+    """Train, resume, check or foresee, as the command says."""
     folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
     run = read_run(folder) if command.resume else command.run
     try:

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from ssno.base.device import choose_device, synchronise
 from ssno.costs.flops import Flops, count_flops
 from ssno.costs.memory import peak_memory
 from ssno.costs.published import published_flops
@@ -100,17 +101,22 @@ class Entry:
     """A model in a contest, ready to run."""
 
     def __init__(self, config: OperatorConfig, contest: Contest, *, part: int):
+        self.device = choose_device()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model = config.build()
-            self.frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid)
+            model = config.build().to(self.device)
+            self.frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid).to(self.device)
         assert isinstance(model, NeuralOperator)
         self.model = model.train(contest.task == "train")
         self.contest, self.parts = contest, contest.batch // part
         self.optimiser = torch.optim.Adam(model.parameters()) if contest.task == "train" else None
 
     def once(self) -> None:
-        """The task for one part of the batch."""
+        """The task for one part of the batch, until it is done."""
+        self._begin()
+        synchronise(self.device)
+
+    def _begin(self) -> None:
         if self.contest.task == "train":
             self.model(self.frames).square().mean().backward()
             return
@@ -126,6 +132,7 @@ class Entry:
         """The optimiser's step, with whatever gradients there are."""
         if self.optimiser is not None:
             self.optimiser.step()
+            synchronise(self.device)
 
     def whole(self, part: Timing) -> Timing:
         """The time of the whole task, from that of one part."""

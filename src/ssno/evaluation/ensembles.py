@@ -34,10 +34,11 @@ def evaluate_ensemble(
     time_index: str | None = None,
     trajectories: int | None = None,
     batch_size: int = 32,
+    device: str | torch.device = "auto",
     write: bool = True,
 ) -> Evaluation:
     """As `evaluate`, for the mean forecast of several runs, with its calibration; written to the first run's folder."""
-    runs = [open_run(folder) for folder in folders]
+    runs = [open_run(folder, device=device) for folder in folders]
     ensemble = Ensemble([run.forecaster for run in runs])
     first = runs[0]
     chosen = choose(first, data, split, points=points, time_index=time_index, trajectories=trajectories)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ssno.base.provenance import provenance
@@ -44,6 +45,7 @@ def evaluate(
     trajectories: int | None = None,
     solver: bool = False,
     batch_size: int = 32,
+    device: str | torch.device = "auto",
     write: bool = True,
 ) -> Evaluation:
     """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
@@ -57,9 +59,10 @@ def evaluate(
         trajectories: only the first so many.
         solver: also score the solver on the model's grid, and the best one that is as fast as the model.
         batch_size: trajectories at once; changes memory, not results.
+        device: where to compute (`ssno.base.device`).
         write: store `file_name(...)` in the folder.
     """
-    run = open_run(folder)
+    run = open_run(folder, device=device)
     chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
     described = replace(run, data=data) if isinstance(data, DataOptions) else run
     evaluation = evaluate_forecaster(

@@ -155,15 +155,15 @@ def _system(modes: Modes | LowRankModes, layer: str, axis: str, direction: str, 
         axis=axis,
         direction=direction,
         unit=unit,
-        damping=torch.exp(modes.log_damping).double(),
-        frequency=modes.frequency.double(),
-        step=torch.exp(modes.log_step).double(),
-        kernel=modes.kernel(points).double(),
+        damping=torch.exp(modes.log_damping).cpu().double(),
+        frequency=modes.frequency.cpu().double(),
+        step=torch.exp(modes.log_step).cpu().double(),
+        kernel=modes.kernel(points).cpu().double(),
     )
 
 
 def _with_kernel(system: System, kernel: Tensor) -> System:
-    values = {**vars(system), "kernel": kernel.double()}
+    values = {**vars(system), "kernel": kernel.cpu().double()}
     return System(**values)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ssno.base import description_from_json
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
@@ -77,10 +79,11 @@ def load_chosen(
     return data.select(indices=range(trajectories))
 
 
-def open_run(folder: str | Path) -> RunFolder:
+def open_run(folder: str | Path, *, device: str | torch.device = "auto") -> RunFolder:
     """Open the folder of a run (its best weights), or of one of its checkpoints (`best`, `last`, `epoch-0010`).
 
-    A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`).
+    A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`). `device` is where the
+    forecaster will compute (`ssno.base.device`).
     """
     folder = locate(folder)
     home = run_folder_of(folder)
@@ -93,7 +96,7 @@ def open_run(folder: str | Path) -> RunFolder:
     return RunFolder(
         folder=folder,
         name=name if folder == home else f"{name}/{folder.name}",
-        forecaster=load_forecaster(folder),
+        forecaster=load_forecaster(folder, device=device),
         config=config,
         data=data,
     )

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from torch import Tensor, nn
 
 from ssno.base import description_from_json, write_document, write_whole
+from ssno.base.device import choose_device
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
@@ -59,10 +61,10 @@ def run_folder_of(folder: Path) -> Path:
     return folder.parent if has_checkpoint(folder) and not (folder / "config.json").is_file() else folder
 
 
-def load_forecaster(folder: str | Path) -> Forecaster:
+def load_forecaster(folder: str | Path, *, device: str | torch.device = "cpu") -> Forecaster:
     """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints.
 
-    The name of a bundled checkpoint does as well.
+    The name of a bundled checkpoint does as well. `device` is where it will compute (`ssno.base.device`).
     """
     folder = locate(folder)
     home = run_folder_of(folder)
@@ -91,7 +93,7 @@ def load_forecaster(folder: str | Path) -> Forecaster:
         )
     except KeyError as error:
         raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
-    return forecaster.eval()
+    return forecaster.to(choose_device(device)).eval()
 
 
 def fill_from_checkpoint(model: nn.Module, folder: Path) -> None:

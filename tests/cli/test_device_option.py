@@ -1,0 +1,46 @@
+"""--device is one option of every command that computes."""
+
+import os
+
+import pytest
+
+from ssno.base.device import SWITCH, choose_device
+from ssno.cli.device import computing_on, with_device
+from ssno.cli.main import VERBS, main
+
+COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "bench", "reproduce", "demo"]
+
+
+@pytest.mark.parametrize("verb", COMPUTING)
+def test_every_command_that_computes_offers_it(verb, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert "--device" in capsys.readouterr().out
+
+
+def test_the_list_above_is_whole() -> None:
+    assert {name for name, verb in VERBS.items() if verb.computes} == set(COMPUTING) - {"train"}
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "train"])
+def test_a_device_that_is_not_there_is_a_mistake_in_the_call(verb, capsys, tmp_path) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([verb, str(tmp_path), "--device", "cuda:7"])
+    assert left.value.code == 2
+    assert "there is no cuda:7; available:" in capsys.readouterr().err
+
+
+def test_auto_says_what_it_chose_and_the_command_follows(monkeypatch, capsys) -> None:
+    monkeypatch.delenv(SWITCH, raising=False)
+    seen = []
+    with_device(lambda: seen.append(choose_device()))(device="auto")
+    assert [device.type for device in seen] == [choose_device().type]
+    assert capsys.readouterr().err.startswith(f"ssno: computing on {seen[0]} (")
+
+
+def test_a_named_device_holds_for_the_command_and_what_it_starts(monkeypatch) -> None:
+    monkeypatch.setenv(SWITCH, "mps")
+    with computing_on("cpu"):
+        assert os.environ[SWITCH] == "cpu"
+        assert choose_device("auto").type == "cpu"
+    assert os.environ[SWITCH] == "mps"
