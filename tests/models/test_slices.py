@@ -236,4 +236,6 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         SSNOSlicesConfig(order="x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`residual` must be one of 'sum', 'none', got 'path'"):
         SSNOSlicesConfig(residual="path")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="Say `scan='selective'`; `modes.selective` is for models of grids"):
+        SSNOSlicesConfig(modes=ModeOptions(selective=True))
     assert isinstance(CLOUD_MODELS["ssno-slices"].tiny().build(), nn.Module)

@@ -8,7 +8,16 @@ import torch
 from ssno.models.count import count_parameters
 from ssno.models.registry import MODELS, model_config
 from ssno.models.ssno import SSNO, ScanOperator, SSNOConfig
-from ssno.models.variants import SSNOFF, SSNOVM, SSNOFFConfig, SSNOUni, SSNOUniConfig, SSNOVMConfig
+from ssno.models.variants import (
+    SSNOFF,
+    SSNOVM,
+    SSNOFFConfig,
+    SSNOSelective,
+    SSNOSelectiveConfig,
+    SSNOUni,
+    SSNOUniConfig,
+    SSNOVMConfig,
+)
 
 VARIANTS = {"ssno-uni": SSNOUni, "ssno-vm": SSNOVM, "ssno-ff": SSNOFF}
 
@@ -24,6 +33,7 @@ def tiny(name: str, **fields) -> ScanOperator:
         (SSNOUniConfig(n_dims=2), 369_665),
         (SSNOVMConfig(n_dims=2), 402_945),
         (SSNOFFConfig(n_dims=2), 503_297),
+        (SSNOSelectiveConfig(), 273_345),
         (SSNOFFConfig(n_dims=2, idle_forecast=False), 436_481),
     ],
 )
@@ -118,3 +128,28 @@ def test_s4_memory_has_its_low_rank_part_more() -> None:
 def test_unknown_memory_kernels_are_refused() -> None:
     with pytest.raises(ValueError, match="`memory_kernel` must be one of 's4d', 's4', got 'gru'"):
         SSNOConfig(memory_kernel="gru")
+
+
+@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+def test_selective_ssno_is_ssno_when_nothing_is_selected(boundary) -> None:
+    config = SSNOSelectiveConfig.tiny(n_dims=2, memory_window=2, boundary=boundary)
+    selective = config.build().double()
+    for name, weight in selective.named_parameters():
+        if "select" in name or "spread" in name:
+            torch.nn.init.zeros_(weight)
+    plain = SSNO(SSNOConfig.tiny(n_dims=2, memory_window=2, boundary=boundary)).double()
+    own = selective.state_dict()
+    plain.load_state_dict({name: own[name] for name in plain.state_dict()})
+    frames = torch.randn(1, 3, 1, 6, 5, dtype=torch.float64)
+    torch.testing.assert_close(selective(frames), plain(frames), rtol=0, atol=1e-12)
+
+
+def test_selective_ssno_streams_saves_and_loads(tmp_path) -> None:
+    model = SSNOSelective(SSNOSelectiveConfig.tiny(memory_window=2))
+    frames = torch.randn(2, 3, 1, 8)
+    whole, state = model(frames), model.start(frames[:, :2])
+    prediction, state = model.step(frames[:, 1], state)
+    torch.testing.assert_close(prediction, whole[:, 1], atol=1e-5, rtol=1e-5)
+    model.save_pretrained(tmp_path)
+    assert torch.equal(SSNOSelective.from_pretrained(tmp_path)(frames), whole)
+    assert model.config.recommended(periodic=True).modes.selective

@@ -50,6 +50,8 @@ class ModeOptions:
     smallest_step: float = 1e-3
     """Steps start log-uniform between these two, one per channel."""
     largest_step: float = 1e-1
+    selective: bool = False
+    """Steps and weights follow the input at every point (`ssno.layers.selective`)."""
 
     def __post_init__(self) -> None:
         for name, allowed in (

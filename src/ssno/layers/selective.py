@@ -21,12 +21,18 @@ from torch.nn import functional
 from ssno.base import require_one_of
 from ssno.layers.block import GatedBlock
 from ssno.layers.modes import ModeOptions, Modes
+from ssno.layers.s4d import S4DBlock
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import ScanMethod
 from ssno.ssm.selective import inverse_softplus, selective_response
 
 CHANNELS_PER_RANK = 16
+
+
+def block_type(options: ModeOptions | None) -> "type[S4DBlock] | type[SelectiveBlock]":
+    """The block that these options ask for."""
+    return SelectiveBlock if options is not None and options.selective else S4DBlock
 
 
 class SelectiveBlock(GatedBlock):

@@ -17,8 +17,7 @@ from torch.nn import functional
 from ssno.base import require_one_of
 from ssno.layers.block import gated_scan, scan_weights
 from ssno.layers.modes import ModeOptions
-from ssno.layers.s4d import S4DBlock
-from ssno.layers.selective import SelectiveBlock
+from ssno.layers.selective import block_type
 from ssno.ssm.convolution import Direction
 
 Tokens = Float[Tensor, "n k g c"]
@@ -49,11 +48,10 @@ class ScanMixing(nn.Module):
         channels: channels c of a head.
         heads: number of heads k.
         d_state: states per channel.
-        selective: modes follow the tokens.
         both_ways: a forward and a backward block; otherwise later slices never reach earlier ones.
         across_heads: one scan of k c channels instead of the same c-channel scan in every head.
         residual: "sum" adds the tokens themselves, "none" does not.
-        options: how the modes start.
+        options: how the modes start, and whether they follow the tokens.
     """
 
     def __init__(
@@ -62,7 +60,6 @@ class ScanMixing(nn.Module):
         *,
         heads: int,
         d_state: int = 64,
-        selective: bool = False,
         both_ways: bool = True,
         across_heads: bool = False,
         residual: str = "sum",
@@ -71,7 +68,7 @@ class ScanMixing(nn.Module):
         super().__init__()
         require_one_of("residual", residual, ("sum", "none"))
         self.across_heads, self.residual_weight = across_heads, int(residual == "sum")
-        width, kind = channels * heads if across_heads else channels, SelectiveBlock if selective else S4DBlock
+        width, kind = channels * heads if across_heads else channels, block_type(options)
         directions: tuple[Direction, ...] = ("forward", "backward") if both_ways else ("forward",)
         self.blocks = nn.ModuleList(
             kind(width, d_state=d_state, direction=direction, options=options) for direction in directions

@@ -32,7 +32,7 @@ from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions
 from ssno.layers.pointwise import Pointwise
-from ssno.layers.s4d import S4DBlock
+from ssno.layers.selective import block_type
 from ssno.ssm.kernel import Boundary
 
 Residual = Literal["sum", "path", "none"]
@@ -40,7 +40,7 @@ RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
 
 
 class TwoWayScan(nn.Module):
-    """Scan sequences forwards and backwards, each with its own S4D block, and add the two.
+    """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two.
 
     Works by itself in any `nn.Module`: `TwoWayScan(64)(x)` maps (batch, 64, length) to the same shape.
     """
@@ -58,8 +58,9 @@ class TwoWayScan(nn.Module):
         require_one_of("residual", residual, get_args(Residual))
         require_one_of("boundary", boundary, get_args(Boundary))
         self.residual_weight = RESIDUAL_WEIGHTS[residual]
-        self.ahead = S4DBlock(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
-        self.back = S4DBlock(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
+        block = block_type(options)
+        self.ahead = block(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
+        self.back = block(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
 
     def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
         """Scan every sequence both ways. `spacing` is the grid spacing in units of the reference one."""
@@ -159,7 +160,7 @@ class OneWaySweep(Sweep):
     ):
         super().__init__()
         self.scans = nn.ModuleList(
-            S4DBlock(channels, d_state=d_state, boundary=one, options=options)
+            block_type(options)(channels, d_state=d_state, boundary=one, options=options)
             for one in boundary_per_axis(boundary, axes)
         )
 

@@ -1,7 +1,8 @@
 """Every model by name: what the command line offers and what files may name.
 
 `MODELS` run on any Cartesian grid (and, as plain baselines, on the rectangle of colatitude and longitude);
-`SPHERE_MODELS` know that their grid is a sphere's; `CLOUD_MODELS` take points without a grid.
+`SPHERE_MODELS` know that their grid is a sphere's; `CLOUD_MODELS` take points without a grid;
+`SLOW_MODELS` carry states from point to point, and are left out where all models are compared in cost.
 """
 
 from ssno.base import unknown_name
@@ -17,7 +18,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.models.ssno_slices import SSNOSlicesConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
-from ssno.models.variants import SSNOFFConfig, SSNOUniConfig, SSNOVMConfig
+from ssno.models.variants import SSNOFFConfig, SSNOSelectiveConfig, SSNOUniConfig, SSNOVMConfig
 
 MODELS: dict[str, type[OperatorConfig]] = {
     config.name: config
@@ -39,7 +40,8 @@ MODELS: dict[str, type[OperatorConfig]] = {
 
 SPHERE_MODELS: dict[str, type[OperatorConfig]] = {config.name: config for config in (SphereSSNOConfig, SFNOConfig)}
 CLOUD_MODELS: dict[str, type[OperatorConfig]] = {config.name: config for config in (SSNOSlicesConfig, TransolverConfig)}
-ALL_MODELS = {**MODELS, **SPHERE_MODELS, **CLOUD_MODELS}
+SLOW_MODELS: dict[str, type[OperatorConfig]] = {SSNOSelectiveConfig.name: SSNOSelectiveConfig}
+ALL_MODELS = {**MODELS, **SLOW_MODELS, **SPHERE_MODELS, **CLOUD_MODELS}
 
 
 def model_config(name: str) -> type[OperatorConfig]:

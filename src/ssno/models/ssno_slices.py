@@ -5,7 +5,7 @@ forward and a backward block with one residual around their sum (4,002,116 param
 have no order but the one the network learns; `order="position"` sorts them by the mean x of their points.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
 from torch import nn
@@ -47,6 +47,8 @@ class SSNOSlicesConfig(SliceConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_pairs("d_state", self.d_state)
+        if self.modes.selective:
+            raise ValueError("Say `scan='selective'`; `modes.selective` is for models of grids.")
         choices = (("scan", Scan), ("directions", Directions), ("sharing", Sharing), ("order", Order))
         for name, allowed in (*choices, ("residual", SliceResidual)):
             require_one_of(name, getattr(self, name), get_args(allowed))
@@ -63,11 +65,10 @@ class SSNOSlicesConfig(SliceConfig):
             self.hidden_channels // self.n_heads,
             heads=self.n_heads,
             d_state=self.d_state,
-            selective=self.scan == "selective",
             both_ways=self.directions == "both",
             across_heads=self.sharing == "none",
             residual=self.residual,
-            options=self.modes,
+            options=replace(self.modes, selective=self.scan == "selective"),
         )
 
 

@@ -10,14 +10,20 @@
               parameters contain a second feed-forward network per block that the paper's listing never calls. They are
               kept, idle, to reproduce the number; `idle_forecast=False` leaves them out and changes no output.
 
+and the paper's outlook:
+
+    ssno-selective  SS-NO whose modes follow the input at every point, as Mamba's do: `modes.selective`. There is no
+              kernel, states are carried from point to point, which costs far more than a convolution.
+
 All blocks are in `ssno.layers.sweeps`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ssno.layers.modes import ModeOptions
 from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
-from ssno.models.ssno import ScanConfig, ScanOperator
+from ssno.models.ssno import ScanConfig, ScanOperator, SSNOConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,3 +107,22 @@ class SSNOFF(ScanOperator):
     def idle_parameters(self) -> list[str]:
         """Names of the forecast networks' parameters, which no output depends on."""
         return [name for name, _ in self.named_parameters() if ".forecast." in name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SSNOSelectiveConfig(SSNOConfig):
+    """SS-NO whose modes follow the input: 273,345 parameters in 1D, 508,929 in 2D."""
+
+    name: ClassVar[str] = "ssno-selective"
+
+    modes: ModeOptions = field(default_factory=lambda: ModeOptions(selective=True))
+
+    def build(self) -> "SSNOSelective":  # type: ignore[override]
+        return SSNOSelective(self)
+
+
+class SSNOSelective(ScanOperator):
+    """Selective SS-NO: `SSNOSelective(config)`, or `SSNOSelective(n_dims=2)` with its fields."""
+
+    config_type = SSNOSelectiveConfig
+    config: SSNOSelectiveConfig
