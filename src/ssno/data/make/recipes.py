@@ -6,7 +6,8 @@ A dataset is a problem; a preset says how large. Options of the problem given by
 |---|---|---|---|
 | ks | 8/2/2 | 512/64/64 | 2048/256/256; 512 points, 26 frames, once per viscosity (0.075, 0.1, 0.125) |
 | burgers | 8/2/2, 256 cells, 41 frames | 256/64/64 | 2048/-/1000; 1024 cells, 141 frames |
-| heat, advection-diffusion | 8/2/2 | 256/32/32 | 1024/128/128 |
+| heat, advection-diffusion, heat-box | 8/2/2 | 256/32/32 | 1024/128/128 |
+| gray-scott | 8/2/2, 32^2 | 128/16/32 | 512/64/64; solved on 128^2, stored on 64^2, 24 frames |
 | torus-li | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 256^2, stored on 64^2, 20 frames |
 | torus-vis, torus-vis-force | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/200/200; solved on 256^2, stored on 64^2, 20 frames |
 | ce-rm | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 128^2, stored on 64^2, 11 frames |
@@ -33,6 +34,8 @@ from ssno.data.make.plan import Plan
 from ssno.data.seeds import Split
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat
 from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.gray_scott import GrayScott
+from ssno.pde.problems.heat_box import HeatBox
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Problem
@@ -123,6 +126,24 @@ DATASETS: Mapping[str, Dataset] = {
             "paper": Size(256, 32, 32, options={"nlat": 256}),
         },
         named_by=("initial",),
+    ),
+    "heat-box": Dataset(
+        HeatBox,
+        "The heat equation between walls (Dirichlet, Neumann or both), exact.",
+        {**LINEAR, "tiny": dataclasses.replace(TINY, options={"points": 32})},
+        named_by=("boundary",),
+    ),
+    "gray-scott": Dataset(
+        GrayScott,
+        "Gray-Scott patterns: periodic, in a channel or in a box; a feed rate for each trajectory.",
+        {
+            "tiny": dataclasses.replace(
+                TINY, options={"points": 32, "solver_points": 64, "frames": 12, "warm_up": 20.0}
+            ),
+            "small": Size(128, 16, 32),
+            "paper": Size(512, 64, 64),
+        },
+        named_by=("boundary",),
     ),
     "heat": Dataset(Heat, "The heat equation in 1, 2 or 3 dimensions, exact.", LINEAR),
     "advection-diffusion": Dataset(AdvectionDiffusion, "Heat carried by a constant wind, exact.", LINEAR),

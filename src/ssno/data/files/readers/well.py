@@ -28,6 +28,8 @@ from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.problem import Axis, GridType
 
+PERIODIC = ("periodic", "2")  # The Well's boundary codes: wall 0, open 1, periodic 2
+
 
 def recognise(contents: Contents) -> bool:
     """Groups `dimensions` and `t0_fields`."""
@@ -128,7 +130,7 @@ def _axis(contents: Contents, name: str) -> Axis:
         except ValueError as error:
             raise DataError(f"{stored.array.label}: {error}") from error
     periodic = any(
-        "periodic" in str(attributes.get("bc_type", "")).lower()
+        str(attributes.get("bc_type", "")).lower() in PERIODIC
         and name in attributes.get("associated_dims", [group.rsplit("/", 1)[-1].split("_")[0]])
         for group, attributes in contents.groups.items()
         if group.startswith("boundary_conditions/")

@@ -1,0 +1,106 @@
+"""Problems with walls: the unfolded solver against closed forms, symmetries, references and refinement."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from ssno.pde.problems.gray_scott import GrayScott
+from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.schemes.walls import box_axis, crop, extend, unfolded
+
+
+def drawn(problem, count: int = 2) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return [problem.draw(rng) for _ in range(count)]
+
+
+@pytest.mark.parametrize("boundary", ["dirichlet", "neumann", "mixed"])
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_heat_between_walls_is_the_closed_solution(boundary, dimensions) -> None:
+    problem = HeatBox(boundary=boundary, dimensions=dimensions, points=9, frames=5, diffusivity=0.05)
+    parameters = drawn(problem, 3)
+    exact = [[problem.exact_solution(one, time) for time in problem.times] for one in parameters]
+    np.testing.assert_allclose(problem.solve(parameters).state[:, :, 0], exact, rtol=0, atol=1e-13)
+    assert not any(axis.periodic for axis in problem.axes)
+
+
+@pytest.mark.parametrize(("boundary", "odd"), [("dirichlet", True), ("neumann", False)])
+def test_walls_hold_the_value_or_stop_the_flux(boundary, odd) -> None:
+    """One-sided differences towards the wall, half a cell away, vanish with the cell."""
+    size = []
+    for points in (64, 128):
+        problem = HeatBox(boundary=boundary, dimensions=1, points=points, frames=3)
+        u = problem.solve(drawn(problem, 1)).state[0, -1, 0]
+        size.append(abs(u[0]) if odd else abs(u[1] - u[0]) / problem.axes[0].spacing)
+    assert size[1] < 0.6 * size[0]
+
+
+@pytest.mark.parametrize("wall", ["periodic", "neumann", "dirichlet"])
+def test_cropping_undoes_extending(wall) -> None:
+    field = np.random.default_rng(0).normal(size=(2, 3, 5))
+    axes = (box_axis("x", 1.0, 3, "neumann"), box_axis("y", 2.0, 5, wall))
+    longer = extend(field, ("neumann", wall))
+    assert longer.shape[1:] == tuple(axis.points for axis in unfolded(axes))
+    np.testing.assert_array_equal(crop(longer, axes), field)
+
+
+SMALL = {"points": 16, "solver_points": 32, "frames": 3, "warm_up": 20.0}
+
+
+def test_a_uniform_gray_scott_state_follows_its_ordinary_equations() -> None:
+    problem = GrayScott(**SMALL, spots=1)
+    one = {"feed": np.array(0.03), "place": np.full((1, 2), 0.5), "width": np.array([1e6])}
+    found = problem.solve([one]).state[0, :, :, 0, 0]
+
+    def rate(_: float, state: np.ndarray) -> list[float]:
+        u, v = state
+        return [-u * v**2 + 0.03 * (1 - u), u * v**2 - (0.03 + problem.kill) * v]
+
+    start = problem.initial_condition(one, 16)[:, 0, 0]
+    truth = solve_ivp(rate, (0, 60), start, t_eval=problem.times, rtol=1e-11, atol=1e-12).y.T
+    np.testing.assert_allclose(found, truth, atol=2e-6)
+
+
+def test_gray_scott_converges_in_time_at_fourth_order() -> None:
+    ends = [GrayScott(**SMALL, step=step).solve(drawn(GrayScott(**SMALL))).state[:, -1] for step in (4.0, 2.0, 1.0)]
+    errors = [np.abs(ends[i] - ends[i + 1]).max() for i in (0, 1)]
+    assert np.log2(errors[0] / errors[1]) > 3.3
+    assert errors[1] < 1e-4
+
+
+def test_walls_in_a_symmetric_periodic_box_change_nothing() -> None:
+    """A periodic pattern that is its own mirror image about the middle has no flux there."""
+    walls = GrayScott(**SMALL, boundary="walls", spots=1)
+    one = {"feed": np.array(0.04), "place": np.array([[0.3, 0.6]]), "width": np.array([0.08])}
+    found = walls.solve([one]).state[0]
+    twin = GrayScott(**SMALL | {"points": 32, "solver_points": 64}, length=2.0, spots=4)
+    places = np.array([[0.3, 0.6], [1.7, 0.6], [0.3, 1.4], [1.7, 1.4]]) / 2
+    four = {"feed": np.array(0.04), "place": places, "width": np.full(4, 0.04)}
+    np.testing.assert_allclose(found, twin.solve([four]).state[0][..., :16, :16], atol=1e-6)
+
+
+def test_a_channel_is_periodic_along_x_only_and_does_not_depend_on_company() -> None:
+    problem = GrayScott(**SMALL, boundary="channel")
+    assert [axis.periodic for axis in problem.axes] == [True, False]
+    parameters = drawn(problem, 3)
+    together = problem.solve(parameters)
+    np.testing.assert_array_equal(together.state[2], problem.solve(parameters[2:]).state[0])
+    assert together.context is not None
+    assert together.context[:, 0, 0, 0, 0].tolist() == [float(one["feed"]) for one in parameters]
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (HeatBox, {"boundary": "open"}, "`boundary` must be one of"),
+        (HeatBox, {"dimensions": 4}, "A box has 1, 2 or 3 dimensions, got 4"),
+        (HeatBox, {"points": 4}, "`points` must be at least lmax to carry all waves"),
+        (GrayScott, {"boundary": "open"}, "`boundary` must be one of"),
+        (GrayScott, {"warm_up": 30.0}, "`warm_up` must be a multiple of `frame_interval`"),
+        (GrayScott, {"highest_feed": 0.01}, "`highest_feed` must be at least `lowest_feed`"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(kind, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**options)
