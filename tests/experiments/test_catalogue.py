@@ -49,7 +49,8 @@ def test_the_paper_scale_trains_as_published(name: str) -> None:
     for each in find_experiment(name, scale="paper", seeds=1).trials():
         options = each.run.train
         assert (options.epochs, options.learning_rate, options.schedule) == (500, 1e-3, "cosine")
-        assert (options.normalisation, options.increment, options.batch_size) == ("minmax", False, 32)
+        batch = {1: 32, 2: 8}[each.run.model.n_dims]
+        assert (options.normalisation, options.increment, options.batch_size) == ("minmax", False, batch)
         assert (each.run.data.preset, each.run.data.train, each.run.data.valid) == ("paper", None, None)
         assert getattr(each.run.model, "boundary", "zero") == "zero"
 
@@ -87,9 +88,37 @@ def test_the_resolution_figure_keeps_all_modes() -> None:
     assert (counts["FFNO"], counts["GKT"]) == (2_192_833, 291_521)
 
 
+def test_the_fluids_have_the_published_models_on_the_published_grid() -> None:
+    trials = find_experiment("navier-stokes", scale="paper", seeds=1).trials()
+    assert {t.run.data.points for t in trials} == {64}
+    assert {t.run.alignment for t in trials if t.case == "TorusVis"} == {"target"}
+    with torch.device("meta"):
+        counts = {t.label: count_parameters(t.run.model.build()) for t in trials if t.case == "TorusLi"}
+    printed = {"SS-NO": 369_665, "FFNO": 2_192_897, "U-Net": 7_783_777, "GKT": 8_418_049, "Factformer": 1_006_433}
+    assert counts == {**printed, "FNO2D": 4_282_113}  # 8 modes; the printed 67,197,700 are of CE-RM
+    gas = {t.label: t.run.model for t in find_experiment("euler", scale="paper", seeds=1).trials() if t.case == "CE-RM"}
+    with torch.device("meta"):
+        assert count_parameters(gas["FNO2D"].build()) == 67_197_700
+
+
+def test_context_is_dropped_by_name() -> None:
+    trials = find_experiment("context", scale="paper", seeds=1).trials()
+    chosen = {(t.case, t.run.data.context, t.run.model.in_channels) for t in trials if "Force" not in t.case}
+    assert chosen == {
+        ("TorusVis, all context", (), 3),
+        ("TorusVis, only force", ("force",), 2),
+        ("TorusVis, no context", ("none",), 1),
+    }
+
+
+def test_no_run_asks_for_more_trajectories_than_there_are() -> None:
+    burgers = [t for t in find_experiment("headline", scale="cpu").trials() if t.case == "Burgers"]
+    assert max(t.run.data.train for t in burgers) == 1844  # of 2048, the last tenth validates
+
+
 def test_fno_keeps_eight_modes_on_torus_li() -> None:
     experiment = find_experiment("headline", scale="paper")
-    config = experiment.with_modes(FNOConfig(n_dims=2), Benchmark("TorusLi", "torus-li"), [64, 64])
+    config = experiment.with_modes(FNOConfig(n_dims=2), Benchmark("TorusLi", "torus-li", n_dims=2), [64, 64])
     assert config.n_modes == 8
     assert experiment.with_modes(FNOConfig(n_dims=2), Benchmark("CE-RM", "ce-rm"), [64, 64]).n_modes == 32
 

@@ -22,7 +22,7 @@ from ssno.base import to_text
 from ssno.base.provenance import available_cores
 from ssno.cli.progress import progress
 from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
-from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
+from ssno.experiments.catalogue import EXPERIMENTS, MISSING, find_experiment
 from ssno.experiments.conclusions import document, store
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.status import standings
@@ -143,7 +143,7 @@ def show(finding: Conclusion, console: Console) -> None:
 
 
 def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> None:
-    """Every experiment with its state."""
+    """Every table and figure of the paper: which command makes it again, and how far that is."""
     rows = []
     for name in EXPERIMENTS:
         experiment = find_experiment(name, scale=scale)
@@ -153,15 +153,22 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
         state = (
             "done" if concluded and done == len(trials) else f"{done} of {len(trials)} runs" if done else "not started"
         )
-        rows.append({"name": name, "title": experiment.title, "runs": len(trials), "done": done, "state": state})
+        told = {"name": name, "title": experiment.title, "place": experiment.place, "runs": len(trials)}
+        rows.append({**told, "done": done, "state": state})
+    rows += [
+        {"name": None, "title": "", "place": place, "runs": 0, "done": 0, "state": why}
+        for place, why in MISSING.items()
+    ]
     if as_json:
         print(to_text(rows, indent=1))
         return
-    table = Table(title=f"published results, scale {scale}", title_justify="left")
-    for heading in ("name", "what", "runs", "state"):
+    table = Table(title=f"ssno reproduce NAME --scale {scale}", title_justify="left")
+    for heading in ("in the paper", "name", "what", "runs", "state"):
         table.add_column(heading)
     for row in rows:
-        table.add_row(str(row["name"]), str(row["title"]), str(row["runs"]), str(row["state"]))
+        table.add_row(
+            str(row["place"]), str(row["name"] or "-"), str(row["title"]), str(row["runs"]), str(row["state"])
+        )
     console.print(table)
 
 

@@ -48,6 +48,7 @@ class Ablation(Experiment):
 
     name: ClassVar[str] = "ablation"
     title: ClassVar[str] = "State sizes and learnable damping and frequency, KS"
+    place: ClassVar[str] = "Table of state sizes and settings"
     published: ClassVar[str] = (
         "128 points: at nu = 0.075 All 0.0086 / 0.0115 with 64 / 16 states, Frequency only 0.0110 / 0.0198; damping "
         "helps most at 16 states and low viscosity."

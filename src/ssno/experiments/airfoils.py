@@ -59,6 +59,7 @@ class Airfoils(Experiment):
 
     name: ClassVar[str] = "airfoils"
     title: ClassVar[str] = "Flow past aerofoils: what happens among slices"
+    place: ClassVar[str] = "Appendix, table of AirfRANS (here on kt-foil)"
     published: ClassVar[str] = (
         "AirfRANS: volume error 0.0017 against Transolver's 0.0037, surface 0.0046 against 0.0142; "
         "C_L error 0.1098 against 0.1030, rank correlation of the lift 0.9973 against 0.9978."

@@ -183,9 +183,9 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
     means = evaluation.scores.means
     values = {name: means[name] for name in KEPT if name in means}
     values["seconds_per_forecast"] = evaluation.seconds or float("nan")
-    if defaults_of(trial.run.data.name).cloud:
-        return values
-    return values | {"rel_l2_unit_interval": means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)}
+    if len(evaluation.fields) == 1 and not defaults_of(trial.run.data.name).cloud:  # several have several factors
+        values["rel_l2_unit_interval"] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
+    return values
 
 
 def collect(trials: Sequence[Trial], folder: Path) -> Results:

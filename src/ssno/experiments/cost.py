@@ -25,6 +25,7 @@ class Cost(Experiment):
 
     name: ClassVar[str] = "cost"
     title: ClassVar[str] = "Cost of a prediction, 1D"
+    place: ClassVar[str] = "Appendix, table and figure of computational cost"
     published: ClassVar[str] = (
         "On a GPU SS-NO takes 0.81 ms at every resolution, FFNO 1.35, U-Net 1.24, GKT 2.26, Factformer 3.4; GKT needs "
         "the fewest operations."

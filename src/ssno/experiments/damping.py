@@ -33,6 +33,7 @@ class Damping(Experiment):
 
     name: ClassVar[str] = "damping"
     title: ClassVar[str] = "Distributions of learned damping, KS"
+    place: ClassVar[str] = "Figures of damping distributions"
     published: ClassVar[str] = (
         "Mean damping, from 0.5: full 0.586, damping only 0.726 (nu = 0.075, 64 states); nu = 0.125 0.514; "
         "16 states 0.652."

@@ -53,7 +53,7 @@ class Demo:
     d_state: int = 32
 
     def models(self) -> dict[str, OperatorConfig]:
-        """The learned contestants, both suited to an equation that lives on a circle."""
+        """The learned contestants, both set up for an equation that lives on a circle."""
         small = SSNOConfig(hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128)
         fourier = FFNOConfig(hidden_channels=self.hidden_channels, n_modes=self.points // 2)
         return {"SS-NO": small.recommended(periodic=True), "FFNO": fourier.recommended(periodic=True)}

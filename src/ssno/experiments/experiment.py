@@ -43,6 +43,8 @@ class Experiment(abc.ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    place: ClassVar[str]
+    """Where in the paper it is."""
     published: ClassVar[str]
     """What the paper reports, in a sentence or two."""
     cpu_seeds: ClassVar[int] = 1
@@ -127,7 +129,7 @@ class Experiment(abc.ABC):
         """Half of SS-NO's width at scale `cpu`, for experiments of many runs."""
         return {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
 
-    def suited(self, config: Config) -> Config:
+    def recommended(self, config: Config) -> Config:
         """A model with the settings of our recipe, unless the paper's is used; all 1D problems are periodic."""
         return config if self.published_recipe else config.recommended(periodic=True)
 

@@ -23,6 +23,7 @@ class FieldOfViewExperiment(Experiment):
 
     name: ClassVar[str] = "field-of-view"
     title: ClassVar[str] = "Field of view of every model"
+    place: ClassVar[str] = "Theorem on universality"
     published: ClassVar[str] = "A theorem: universal if every output sees every input; with one-way scans it does not."
 
     def grid(self) -> tuple[int, ...]:

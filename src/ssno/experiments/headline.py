@@ -42,6 +42,7 @@ class Headline(Experiment):
 
     name: ClassVar[str] = "headline"
     title: ClassVar[str] = "SS-NO against the baselines, 64 points"
+    place: ClassVar[str] = "Text and figure of 1D results, one resolution"
     published: ClassVar[str] = (
         "SS-NO lowest on every 1D problem; at 128 points below FFNO by 22, 42, 58 % (KS 0.075, 0.1, 0.125). "
         "SS-NO at 64 points: KS 0.1 0.0048, Burgers 0.0121."
@@ -78,7 +79,7 @@ class Headline(Experiment):
         return trial(
             name,
             problem,
-            config if name == PLAIN else self.suited(config),
+            config if name == PLAIN else self.recommended(config),
             points=points,
             seed=seed,
             budget=budget,

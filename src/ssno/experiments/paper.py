@@ -50,3 +50,40 @@ AIRFRANS = {  # Table "AirfRANS": volume p, surface p (z-scored mean squares), r
     "scan": (0.0017, 0.0046, 0.1098, 0.9973),
 }
 FNO_MODES_ON_TORUS_LI = 8  # appendix: all models keep all modes the grid has, except FNO on TorusLi
+FLUID_PROBLEMS = ("TorusLi", "TorusVis", "TorusVisForce", "CE-RM", "GCE-RT")
+FLUIDS = {  # Table "2D Navier-Stokes datasets": (model, problem)
+    (model, problem): value
+    for model, values in {
+        "U-Net": (0.0611, 0.0474, 0.0558, 0.0644, 0.0300),
+        "Factformer": (0.0628, 0.0337, 0.0395, 0.0642, 0.0315),
+        "GKT": (0.0619, 0.0404, 0.0742, 0.0691, 0.0172),
+        "FNO2D": (0.0452, 0.0466, 0.0444, 0.0717, 0.0155),
+        "FFNO": (0.0409, 0.0231, 0.0326, 0.0688, 0.0196),
+        "SS-NO": (0.0345, 0.0218, 0.0263, 0.0583, 0.0138),
+    }.items()
+    for problem, value in zip(FLUID_PROBLEMS, values, strict=True)
+}
+FACTORISED = {"SS-NO": 0.0345, "SS-NO-FF": 0.0403, "SS-NO-VM": 0.0495, "FNO2D-R": 0.0718}  # appendix, TorusLi
+TEACHER_FORCING_2D = {  # appendix: (mode, problem)
+    ("teacher forcing", "TorusLi"): 0.0345,
+    ("teacher forcing", "TorusVis"): 0.0218,
+    ("teacher forcing", "TorusVisForce"): 0.0263,
+    ("unrolled", "TorusLi"): 0.0546,
+    ("unrolled", "TorusVis"): 0.0385,
+    ("unrolled", "TorusVisForce"): 0.0371,
+}
+CONTEXT = {  # text of the appendix; the figure prints no more numbers
+    ("SS-NO, K = 4", "TorusVis, no context"): 0.0411,
+    ("SS-NO, K = 0", "TorusVis, no context"): 0.1156,
+}
+PARAMETERS_2D = {  # the two tables of 2D results; FNO2D's count is that of CE-RM
+    "ssno": 369_665,
+    "ffno": 2_192_897,
+    "fno": 67_197_700,
+    "unet": 7_783_777,
+    "gkt": 8_418_049,
+    "factformer": 1_006_433,
+    "ssno-vm": 402_945,
+    "ssno-ff": 503_297,
+    "fno-r": 1_115_841,
+}

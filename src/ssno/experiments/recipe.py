@@ -84,6 +84,7 @@ class RecipeStudy(Experiment):
 
     name: ClassVar[str] = "recipe"
     title: ClassVar[str] = "From the paper's recipe to ours, equal wall time"
+    place: ClassVar[str] = "Nowhere: our own study"
     published: ClassVar[str] = "Nothing; its recipe is AdamW, cosine from 1e-3, 500 epochs, [0, 1] units, noise 1e-3."
     cpu: ClassVar[Budget] = CPU
 

@@ -29,6 +29,7 @@ class FourierRecovery(Experiment):
 
     name: ClassVar[str] = "recovery"
     title: ClassVar[str] = "Linear state-space layers contain Fourier layers"
+    place: ClassVar[str] = "Proposition: Fourier layers are state-space layers"
     published: ClassVar[str] = (
         "A proof: equal kernels for zero damping, harmonic frequencies and enough states per frequency."
     )

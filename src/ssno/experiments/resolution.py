@@ -19,6 +19,7 @@ class Resolution(Experiment):
 
     name: ClassVar[str] = "resolution"
     title: ClassVar[str] = "Error against resolution"
+    place: ClassVar[str] = "Figure of resolutions"
     published: ClassVar[str] = (
         "SS-NO lowest at every resolution, at its floor from 128 points on; SS-NO (KS 0.1): 0.0162, 0.0048, 0.0027 at "
         "32, 64, 128 points; 30 % below FFNO at 32, 42 % at 128."
@@ -38,7 +39,7 @@ class Resolution(Experiment):
             trial(
                 name,
                 problem,
-                self.suited(self.with_modes(self.model(MODELS[name], **self.width(name)), problem, [points])),
+                self.recommended(self.with_modes(self.model(MODELS[name], **self.width(name)), problem, [points])),
                 points=points,
                 seed=seed,
                 budget=self.budget,

@@ -26,6 +26,7 @@ class TeacherForcing(Experiment):
 
     name: ClassVar[str] = "teacher-forcing"
     title: ClassVar[str] = "Teacher forcing, 1D"
+    place: ClassVar[str] = "Appendix, table of teacher forcing in 1D"
     published: ClassVar[str] = (
         "KS 0.1: at 128 points teacher forcing 0.0027 against 0.0034, at 32 points 0.0162 against 0.0135: better on "
         "fine grids, worse on coarse ones."
@@ -43,7 +44,7 @@ class TeacherForcing(Experiment):
             trial(
                 row(mode, points),
                 problem,
-                self.suited(self.model(SSNOConfig, **self.narrow())),
+                self.recommended(self.model(SSNOConfig, **self.narrow())),
                 points=points,
                 seed=seed,
                 budget=self.budget,

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from ssno.data.context import NONE
 from ssno.data.defaults import defaults_of
-from ssno.data.make.recipes import Preset
+from ssno.data.division import hold_out
+from ssno.data.make.recipes import DATASETS, Preset
 from ssno.data.options import DataOptions
 from ssno.data.windows import Protocol, Window
 from ssno.models.config import OperatorConfig
@@ -31,10 +33,30 @@ class Benchmark:
     dataset: str
     viscosity: float | None = None
     n_dims: int = 1
+    context: tuple[str, ...] = ()
+    """Known fields, as `data.context` names them; () are all there are."""
+
+    def channels(self) -> dict[str, int]:
+        """Fields that go into a model and come out of it."""
+        kind = DATASETS[self.dataset].problem
+        known = () if self.context == NONE else self.context or kind.context_fields
+        return {"in_channels": len(kind.fields) + len(known), "out_channels": len(kind.fields), "n_dims": self.n_dims}
+
+    def available(self, preset: Preset) -> dict[str, int]:
+        """Trajectories to train on and to validate on; without a split for that, some of the first are held out."""
+        size = DATASETS[self.dataset].sizes[preset]
+        if size.valid:
+            return {"train": size.train, "valid": size.valid}
+        return {split: len(rows) for split, rows in hold_out(size.train).items()}
 
 
 KS = {viscosity: Benchmark(f"KS {viscosity:g}", "ks", viscosity) for viscosity in (0.075, 0.1, 0.125)}
 BURGERS = Benchmark("Burgers", "burgers")
+TORUS_LI = Benchmark("TorusLi", "torus-li", n_dims=2)
+TORUS_VIS = Benchmark("TorusVis", "torus-vis", n_dims=2)
+TORUS_VIS_FORCE = Benchmark("TorusVisForce", "torus-vis-force", n_dims=2)
+CE_RM = Benchmark("CE-RM", "ce-rm", n_dims=2)
+GCE_RT = Benchmark("GCE-RT", "gce-rt", n_dims=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +76,7 @@ class Budget:
 PAPER = Budget(preset="paper", recipe="paper", epochs=500, evaluations=500)
 NIGHT = Budget(preset="paper", recipe="fast", epochs=50, valid=64, tested=256, evaluations=50)
 CPU = Budget(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
+CPU_2D = Budget(preset="small", recipe="fast", epochs=4, train=96, valid=12, tested=32)
 TINY = Budget(preset="tiny", recipe="fast", epochs=1)
 
 
@@ -93,14 +116,16 @@ def trial(
     protocol: Protocol = "first_k",
     **changes: Any,
 ) -> Trial:
-    """A trial of a model on a problem; `changes` override options of the recipe."""
+    """A trial of a model on a problem, with no more trajectories than there are; `changes` override the recipe."""
+    there = problem.available(budget.preset)
     data = DataOptions(
         name=problem.dataset,
         viscosity=problem.viscosity,
         preset=budget.preset,
         points=points,
-        train=budget.train,
-        valid=budget.valid,
+        context=problem.context,
+        train=None if budget.train is None else min(budget.train, there["train"]),
+        valid=None if budget.valid is None else min(budget.valid, there["valid"]),
     )
     epochs = int(changes.pop("epochs", budget.epochs))
     options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, epochs=epochs, seed=seed, **changes)
@@ -108,7 +133,7 @@ def trial(
     size = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
     run = Run(
         data=data,
-        model=model.for_grid([points] * problem.n_dims),
+        model=replace(model, **problem.channels()).for_grid([points] * problem.n_dims),
         train=options,
         window=Window(protocol=protocol, size=size),
         alignment=defaults_of(problem.dataset).alignment,

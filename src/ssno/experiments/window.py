@@ -24,6 +24,7 @@ class MemoryWindow(Experiment):
 
     name: ClassVar[str] = "window"
     title: ClassVar[str] = "Memory windows, KS 0.075"
+    place: ClassVar[str] = "Appendix, figures of memory windows"
     published: ClassVar[str] = (
         "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
     )
@@ -37,7 +38,7 @@ class MemoryWindow(Experiment):
             trial(
                 f"K = {window}",
                 KS[0.075],
-                self.suited(self.model(SSNOConfig, memory_window=window, **self.narrow())),
+                self.recommended(self.model(SSNOConfig, memory_window=window, **self.narrow())),
                 points=self.points(self.by_scale(cpu=64, paper=128)),
                 seed=seed,
                 budget=self.budget,

@@ -1,0 +1,56 @@
+"""How to sweep two axes: SS-NO's one after the other, both in parallel (FF), the grid as one line (VM), or Fourier."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+from ssno.experiments.compared import Claim, compared
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import FACTORISED
+from ssno.experiments.results import Results
+from ssno.experiments.trial import CPU_2D, TORUS_LI, Budget, Trial, trial
+from ssno.models.baselines.fno import FNORConfig
+from ssno.models.config import OperatorConfig
+from ssno.models.ssno import SSNOConfig
+from ssno.models.variants import SSNOFFConfig, SSNOVMConfig
+
+MODELS: dict[str, type[OperatorConfig]] = {
+    "SS-NO": SSNOConfig,
+    "SS-NO-FF": SSNOFFConfig,
+    "SS-NO-VM": SSNOVMConfig,
+    "FNO2D-R": FNORConfig,
+}
+"""From the best to the worst, as printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factorised(Experiment):
+    """Factorised variants on TorusLi."""
+
+    name: ClassVar[str] = "factorised"
+    title: ClassVar[str] = "Factorised variants, TorusLi"
+    place: ClassVar[str] = "Appendix, table of factorised variants"
+    published: ClassVar[str] = "SS-NO 0.0345 < SS-NO-FF 0.0403 < SS-NO-VM 0.0495 < FNO2D-R 0.0718."
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Budget] = replace(CPU_2D, epochs=6)
+
+    def cells(self) -> list[Trial]:
+        points = self.points(self.by_scale(cpu=32, night=64, paper=64))
+        configs = {name: self.model(kind, n_dims=2, **self.narrow()) for name, kind in MODELS.items()}
+        return [
+            trial(
+                name,
+                TORUS_LI,
+                self.recommended(self.with_modes(config, TORUS_LI, [points, points])),
+                points=points,
+                seed=seed,
+                budget=self.budget,
+            )
+            for seed in self.seed_range()
+            for name, config in configs.items()
+        ]
+
+    def judge(self, results: Results) -> Conclusion:
+        claims = [Claim(TORUS_LI.title, better, worse) for better, worse in pairwise(MODELS)]
+        printed = {(name, TORUS_LI.title): value for name, value in FACTORISED.items()}
+        return compared(self.name, results, claims=claims, printed=printed)

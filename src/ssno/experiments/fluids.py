@@ -1,0 +1,121 @@
+"""The 2D table: SS-NO and five baselines on Navier-Stokes (three tori) and on compressible Euler (two gases).
+
+At scale `cpu` models have half their width and see four times the trajectories of `small` data on 32 x 32 points; the
+seconds of training are in the table.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ssno.experiments.compared import Claim, compared
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import FLUIDS
+from ssno.experiments.results import Results
+from ssno.experiments.trial import (
+    CE_RM,
+    CPU_2D,
+    GCE_RT,
+    TORUS_LI,
+    TORUS_VIS,
+    TORUS_VIS_FORCE,
+    Benchmark,
+    Budget,
+    Trial,
+    trial,
+)
+from ssno.models.baselines.factformer import FactformerConfig
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FNOConfig
+from ssno.models.baselines.gkt import GKTConfig
+from ssno.models.baselines.unet import UNetConfig
+from ssno.models.config import OperatorConfig
+from ssno.models.ssno import SSNOConfig
+
+MODELS: dict[str, type[OperatorConfig]] = {
+    "SS-NO": SSNOConfig,
+    "FFNO": FFNOConfig,
+    "FNO2D": FNOConfig,
+    "U-Net": UNetConfig,
+    "GKT": GKTConfig,
+    "Factformer": FactformerConfig,
+}
+HALF: dict[str, dict[str, Any]] = {
+    "SS-NO": {"hidden_channels": 32, "head_channels": 128},
+    "FFNO": {"hidden_channels": 32, "head_channels": 64},
+    "FNO2D": {"hidden_channels": 32, "head_channels": 128},
+    "U-Net": {"hidden_channels": 16},
+    "GKT": {"hidden_channels": 16, "head_channels": 64},
+    "Factformer": {},
+}
+"""Half the width of each model, for scale `cpu`; Factformer has no smaller width of the same shape."""
+
+
+class FluidTable(Experiment):
+    """Rows and verdicts that the tables of both equations share."""
+
+    cpu: ClassVar[Budget] = CPU_2D
+    problems: ClassVar[tuple[Benchmark, ...]]
+    seeded: ClassVar[tuple[str, ...]]
+    """Models that get every seed at scale `cpu`; the others one."""
+
+    def models(self) -> tuple[str, ...]:
+        return self.by_scale(tiny=self.seeded, cpu=tuple(MODELS), night=("SS-NO", "FFNO"), paper=tuple(MODELS))
+
+    def problems_here(self) -> tuple[Benchmark, ...]:
+        return self.problems[:1] if self.scale == "tiny" else self.problems
+
+    def cells(self) -> list[Trial]:
+        return [
+            self.cell(name, problem, seed)
+            for seed in self.seed_range()
+            for problem in self.problems_here()
+            for name in self.models()
+            if self.scale != "cpu" or not seed or name in self.seeded
+        ]
+
+    def cell(self, name: str, problem: Benchmark, seed: int) -> Trial:
+        """One run."""
+        points = self.points(self.by_scale(cpu=32, night=64, paper=64))
+        width = HALF[name] if self.scale == "cpu" else {}
+        config = self.with_modes(self.model(MODELS[name], n_dims=2, **width), problem, [points, points])
+        return trial(name, problem, self.recommended(config), points=points, seed=seed, budget=self.budget)
+
+    def judge(self, results: Results) -> Conclusion:
+        claims = [
+            Claim(problem.title, "SS-NO", name)
+            for problem in self.problems
+            for name in self.models()
+            if name != "SS-NO"
+        ]
+        return compared(self.name, results, claims=claims, printed=FLUIDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NavierStokes(FluidTable):
+    """Vorticity on the torus."""
+
+    name: ClassVar[str] = "navier-stokes"
+    title: ClassVar[str] = "Navier-Stokes on the torus, 2D"
+    place: ClassVar[str] = "Table of 2D results: TorusLi, TorusVis, TorusVisForce"
+    published: ClassVar[str] = (
+        "SS-NO lowest on TorusLi (0.0345, FFNO 0.0409), TorusVis (0.0218, FFNO 0.0231) and TorusVisForce (0.0263, FFNO "
+        "0.0326), with the fewest parameters."
+    )
+    cpu_seeds: ClassVar[int] = 3
+    problems: ClassVar[tuple[Benchmark, ...]] = (TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE)
+    seeded: ClassVar[tuple[str, ...]] = ("SS-NO", "FFNO", "U-Net", "FNO2D")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Euler(FluidTable):
+    """Compressible gases with shocks and interfaces."""
+
+    name: ClassVar[str] = "euler"
+    title: ClassVar[str] = "Compressible Euler, 2D"
+    place: ClassVar[str] = "Table of 2D results: CE-RM, GCE-RT"
+    published: ClassVar[str] = (
+        "SS-NO lowest on CE-RM (0.0583, U-Net and Factformer 0.064, FFNO 0.0688) and GCE-RT (0.0138, FNO2D 0.0155)."
+    )
+    cpu_seeds: ClassVar[int] = 3
+    problems: ClassVar[tuple[Benchmark, ...]] = (CE_RM, GCE_RT)
+    seeded: ClassVar[tuple[str, ...]] = ("SS-NO", "FFNO", "U-Net")
