@@ -17,6 +17,7 @@ from ssno.data.concatenate import concatenate
 from ssno.data.defaults import defaults_of
 from ssno.data.division import FRACTIONS, divide, hold_out
 from ssno.data.errors import DataError
+from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans
 from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
@@ -121,6 +122,8 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
 
 def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = SPLITS) -> Mapping[str, Trajectories]:
     """Those `wanted` splits that a folder has: ours with its manifest, The Well's `train/*.hdf5`, or files named so."""
+    if is_airfrans(folder):
+        return open_airfrans(folder)
     if (folder / MANIFEST).is_file():
         return _open_sealed(folder, options, wanted=wanted)
     if (folder / PROGRESS).exists():

@@ -1,0 +1,165 @@
+"""AirfRANS's files: every encoding of VTK's XML, cases in contour order, and damage by name."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ssno.data.errors import DataError
+from ssno.data.files.readers.airfrans import contour_order, inlet_of, open_airfrans, open_airfrans_pt
+from ssno.data.files.vtk_xml import read_vtk
+from ssno.data.load import load_dataset
+from ssno.forecasting.cloud_scores import CloudScores
+from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
+
+from .airfrans_files import Encoding, Writer, write_airfrans
+
+ENCODINGS = [
+    Encoding(layout, compressor, word, order)
+    for layout, compressor in itertools.product(("binary", "raw", "base64"), ("zlib", "lzma", ""))
+    for word, order in (("u4", "<"), ("u8", ">"))
+] + [Encoding("ascii")]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=str)
+def test_every_encoding_gives_the_same_numbers(tmp_path: Path, encoding: Encoding) -> None:
+    rng = np.random.default_rng(0)
+    points, fields = (
+        rng.normal(size=(150, 3)),
+        {"p": rng.normal(size=150).astype(np.float32), "U": rng.normal(size=(150, 3))},
+    )
+    lines = np.stack([np.arange(150), (np.arange(150) + 1) % 150], axis=1)
+    Writer(encoding).write(tmp_path / "a.vtp", "PolyData", points, fields, lines)
+    found = read_vtk(tmp_path / "a.vtp")
+    np.testing.assert_array_equal(found.points, points)
+    np.testing.assert_array_equal(found.lines, lines)
+    for name, values in fields.items():
+        np.testing.assert_array_equal(found.fields[name], values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((b"vtkZLibDataCompressor", b"vtkLZ4DataCompressor"), "is compressed by 'vtkLZ4DataCompressor'"),
+        ((b'NumberOfPoints="150"', b'NumberOfPoints="151"'), "holds 450 numbers, declared are 453"),
+        ((b'NumberOfPoints="150"', b'NumberOfPoints="99999999999"'), "more than a file of this size can hold"),
+        ((b'NumberOfPoints="150"', b'NumberOfPoints="15"'), "unpacks to more than its"),
+        ((b"<VTKFile", b"<!DOCTYPE x><VTKFile"), "defines entities"),
+        ((b"VTKFile", b"HTMFile"), "its root is <HTMFile>"),
+        ((b"</VTKFile>", b""), "is not a whole VTK file"),
+        ((b'type="Float64"', b'type="String"'), "holds 'String', which is not read"),
+        ((b"<Piece", b"<Piece/><Piece"), "has 2 pieces"),
+        ((b"<Points>", b"<Pointz>"), "is not a whole VTK file"),
+    ],
+)
+def test_damaged_files_are_refused_by_name(tmp_path: Path, change: tuple[bytes, bytes], message: str) -> None:
+    points = np.random.default_rng(0).normal(size=(150, 3))
+    Writer().write(tmp_path / "a.vtu", "UnstructuredGrid", points, {"p": points[:, 0].copy()})
+    content = (tmp_path / "a.vtu").read_bytes()
+    (tmp_path / "a.vtu").write_bytes(content.replace(*change))
+    with pytest.raises(DataError, match=message):
+        read_vtk(tmp_path / "a.vtu")
+
+
+@pytest.mark.parametrize("encoding", [Encoding(), Encoding("raw", ""), Encoding("raw", "zlib"), Encoding("binary", "")])
+def test_a_file_cut_anywhere_is_a_data_error(tmp_path: Path, encoding: Encoding) -> None:
+    points = np.random.default_rng(0).normal(size=(50, 3))
+    Writer(encoding).write(tmp_path / "a.vtu", "UnstructuredGrid", points, {"p": points[:, 0].copy()})
+    content = (tmp_path / "a.vtu").read_bytes()
+    for kept in range(0, len(content) - 40, max(1, len(content) // 40)):
+        (tmp_path / "b.vtu").write_bytes(content[:kept] + b"</AppendedData></VTKFile>")
+        with pytest.raises(DataError):
+            read_vtk(tmp_path / "b.vtu")
+
+
+def test_lines_must_join_points_that_exist(tmp_path: Path) -> None:
+    Writer().write(tmp_path / "a.vtp", "PolyData", np.zeros((3, 3)), {}, np.array([[0, 1], [1, 7]]))
+    with pytest.raises(DataError, match="lines between points that it does not have"):
+        read_vtk(tmp_path / "a.vtp")
+
+
+def test_a_folder_becomes_clouds_with_the_wall_in_order(tmp_path: Path) -> None:
+    write_airfrans(tmp_path / "Dataset")
+    data = open_airfrans(tmp_path / "Dataset", points=300)
+    assert {split: len(found) for split, found in data.items()} == {"train": 1, "valid": 1, "test": 1}
+    test = data["test"]
+    assert test.fields == ("v_x", "v_y", "p", "nu_t")
+    assert test.grid_type == "points"
+    assert (test.parameters["speed"].tolist(), test.parameters["angle"].tolist()) == ([42.0], [9.0])
+    frames = test.read([0])
+    x, y, distance, normal_x, normal_y = frames.context[0, 0].double().numpy()
+    wall = np.arange(300) < 64
+    assert np.all((np.hypot(normal_x, normal_y) > 0.99) == wall)
+    assert np.all((distance == 0) == wall)
+    assert (x * np.roll(y, -1) - np.roll(x, -1) * y)[:63].sum() > 0  # counter-clockwise
+    assert (normal_x * (x - 0.4) + normal_y * y)[:64].mean() > 0  # outwards
+    assert frames.state[0, 1, :2, :64].count_nonzero() == 0
+    assert frames.state[0, 0, 0, 0].item() == pytest.approx(42 * math.cos(math.radians(9)), rel=1e-6)
+    scores = CloudScores(test.fields, test.context_fields)
+    scores.add(frames.state[:, 1:], frames.state[:, 1:], frames, None)
+    exact = FoilFlow(Foil(0.1, 0.05, 0.2), 42.0, math.radians(9)).lift_coefficient
+    assert scores.true_lifts[0] == pytest.approx(exact, abs=4e-3)
+
+
+def test_folders_are_found_by_load_dataset_and_their_draw_is_fixed(tmp_path: Path) -> None:
+    write_airfrans(tmp_path)
+    one, two = (open_airfrans(tmp_path, points=200)["test"].read([0]).context for _ in range(2))
+    assert torch.equal(one, two)
+    with pytest.raises(DataError, match="has 640 nodes, 64 on the wall; `points` must lie between, got 32768"):
+        load_dataset(tmp_path, "test").read([0])
+    with pytest.raises(DataError, match="has no list 'aoa_train'"):
+        open_airfrans(tmp_path, task="aoa")
+
+
+def test_names_hold_speed_and_angle() -> None:
+    assert inlet_of("airFoil2D_SST_31.283_-4.156_0.919_6.98_14.32") == (31.283, -4.156)
+    assert inlet_of("airFoil2D_SST_90_12_1_2_0_14.32") == (90.0, 12.0)
+    with pytest.raises(DataError, match="'airFoil2D_SST_1_2' is not a case of AirfRANS"):
+        inlet_of("airFoil2D_SST_1_2")
+
+
+def test_contours_that_do_not_close_are_refused() -> None:
+    place = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [5.0, 5.0], [6.0, 5.0], [5.0, 6.0]])
+    clockwise = np.array([[1, 0], [0, 2], [2, 1]])
+    assert contour_order(clockwise, place).tolist() in ([0, 1, 2], [1, 2, 0], [2, 0, 1])
+    with pytest.raises(DataError, match="the wall is not a closed line"):
+        contour_order(clockwise[:2], place)
+    with pytest.raises(DataError, match="the wall is not one closed line"):
+        contour_order(np.concatenate([clockwise, clockwise + 3]), place)
+
+
+def test_missing_fields_and_strange_walls_are_named(tmp_path: Path) -> None:
+    name = write_airfrans(tmp_path)[2]
+    file = tmp_path / name / f"{name}_internal.vtu"
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b'Name="nut"', b'Name="nat"'))
+    with pytest.raises(DataError, match="the internal file lacks the field 'nut'"):
+        open_airfrans(tmp_path, points=201)["test"].read([0])
+
+
+def test_the_geometric_variant_is_the_same_case(tmp_path: Path) -> None:
+    write_airfrans(tmp_path)
+    frames = open_airfrans(tmp_path, points=300)["test"].read([0])
+    mixed = torch.randperm(300)
+    context, flow = frames.context[0, 0].T[mixed], frames.state[0, 1].T[mixed]
+    inlet = frames.state[0, 0, :2, 0].expand(300, 2)
+    case = {"pos": context[:, :2], "x": torch.cat([inlet, context[:, 2:]], 1), "y": flow, "surf": context[:, 2] == 0}
+    torch.save([case], tmp_path / "AirfRANS.pt")
+    found = open_airfrans_pt(tmp_path / "AirfRANS.pt", points=300).read([0])
+    wall = [tuple(one) for one in found.context[0, 0, :2, :64].T.tolist()]
+    expected = [tuple(one) for one in frames.context[0, 0, :2, :64].T.tolist()]
+    start = wall.index(expected[0])
+    assert wall[start:] + wall[:start] == expected
+    for damaged, message in (({"pos": 1}, "case 0 is not a dict of pos, x, y, surf"), ([], "holds no list of cases")):
+        torch.save([damaged] if damaged else [], tmp_path / "b.pt")
+        with pytest.raises(DataError, match=message):
+            open_airfrans_pt(tmp_path / "b.pt")
+    torch.save([{**case, "pos": context}], tmp_path / "b.pt")
+    with pytest.raises(DataError, match="case 0 has shapes pos"):
+        open_airfrans_pt(tmp_path / "b.pt")
+    torch.save([Path("x")], tmp_path / "b.pt")
+    with pytest.raises(DataError, match="is not a file of plain tensors"):
+        open_airfrans_pt(tmp_path / "b.pt")
