@@ -49,6 +49,10 @@ AIRFRANS = {  # Table "AirfRANS": volume p, surface p (z-scored mean squares), r
     "attention": (0.0037, 0.0142, 0.1030, 0.9978),
     "scan": (0.0017, 0.0046, 0.1098, 0.9973),
 }
+SPHERE = {  # Table "spherical shallow water": t = 20, 50, 100
+    "SFNO": (6.56e-2, 5.99e-1, 2.82),
+    "SS-NO": (2.63e-2, 2.54e-1, 1.28),
+}
 FNO_MODES_ON_TORUS_LI = 8  # appendix: all models keep all modes the grid has, except FNO on TorusLi
 FLUID_PROBLEMS = ("TorusLi", "TorusVis", "TorusVisForce", "CE-RM", "GCE-RT")
 FLUIDS = {  # Table "2D Navier-Stokes datasets": (model, problem)

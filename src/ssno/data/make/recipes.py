@@ -12,7 +12,7 @@ A dataset is a problem; a preset says how large. Options of the problem given by
 | torus-vis, torus-vis-force | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/200/200; solved on 256^2, stored on 64^2, 20 frames |
 | ce-rm | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 128^2, stored on 64^2, 11 frames |
 | gce-rt | 8/2/2, 32^2 | 128/-/32, 64^2 | as ce-rm; solved on 256^2 (a quarter of them), averaged to 128^2 |
-| swe | 8/2/2, 32 x 64, 21 frames | 128/16/32, 32 x 64 | 256/32/32; 256 x 512, 101 frames |
+| swe, swe-vortical | 8/2/2, 32 x 64, 12 frames | 128/16/32, 32 x 64 | 256/32/32; 256 x 512, 101 frames |
 | kt-foil | 8/2/2, 512 points | 256/32/128, 4096 points | 720/80/200; 16384 points |
 
 The paper selects Burgers, TorusLi and Euler models on the test trajectories. Here test trajectories choose nothing:
@@ -41,7 +41,7 @@ from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Problem
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
-from ssno.pde.problems.shallow_water import ShallowWater
+from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
 
 Preset = Literal["tiny", "small", "paper"]
@@ -77,6 +77,11 @@ GAS: Mapping[Preset, Size] = {
     "tiny": dataclasses.replace(TINY, options={"points": 32, "cells": 32}),
     "small": Size(128, 0, 32, options={"points": 64, "cells": 64}),
     "paper": Size(1000, 0, 200),
+}
+SPHERE: Mapping[Preset, Size] = {
+    "tiny": dataclasses.replace(TINY, options={"nlat": 32, "frames": 12}),
+    "small": Size(128, 16, 32, options={"nlat": 32}),
+    "paper": Size(256, 32, 32, options={"nlat": 256}),
 }
 DATASETS: Mapping[str, Dataset] = {
     "ks": Dataset(
@@ -119,12 +124,8 @@ DATASETS: Mapping[str, Dataset] = {
     ),
     "swe": Dataset(
         ShallowWater,
-        "Shallow water on a rotating sphere: the public random states, eddies, jets and waves.",
-        {
-            "tiny": dataclasses.replace(TINY, options={"nlat": 32, "frames": 21}),
-            "small": Size(128, 16, 32, options={"nlat": 32}),
-            "paper": Size(256, 32, 32, options={"nlat": 256}),
-        },
+        "Shallow water on a rotating sphere: the public random states, jets and waves.",
+        SPHERE,
         named_by=("initial",),
     ),
     "heat-box": Dataset(
@@ -145,6 +146,7 @@ DATASETS: Mapping[str, Dataset] = {
         },
         named_by=("boundary",),
     ),
+    "swe-vortical": Dataset(VorticalShallowWater, "Shallow water on a rotating sphere: balanced eddies.", SPHERE),
     "heat": Dataset(Heat, "The heat equation in 1, 2 or 3 dimensions, exact.", LINEAR),
     "advection-diffusion": Dataset(AdvectionDiffusion, "Heat carried by a constant wind, exact.", LINEAR),
 }
