@@ -21,27 +21,32 @@ struct Lines {
 };
 
 // The matrix of a scan: entry (i, j) is kernel[i - j] forwards, kernel[j - i] backwards, modulo the length if periodic.
-void build_matrix(const float* kernel, int points, bool backward, bool periodic, float* matrix) {
-    for (int i = 0; i < points; ++i) {
-        float* row = matrix + static_cast<std::int64_t>(i) * points;
-        for (int j = 0; j < points; ++j) {
-            const int distance = backward ? j - i : i - j;
-            row[j] = distance >= 0 ? kernel[distance] : periodic ? kernel[distance + points] : 0.0f;
-        }
+// It depends on j - i alone, so every row is a piece of one line of 2 points - 1 numbers, which begins one to the left
+// of the row above.
+void build_matrix(const float* kernel, int points, bool backward, bool periodic, float* matrix, float* line) {
+    for (int shift = 1 - points; shift < points; ++shift) {  // j - i
+        const int distance = backward ? shift : -shift;
+        line[points - 1 + shift] = distance >= 0 ? kernel[distance] : periodic ? kernel[distance + points] : 0.0f;
     }
+    for (int i = 0; i < points; ++i)
+        std::copy_n(line + points - 1 - i, points, matrix + static_cast<std::int64_t>(i) * points);
 }
 
 // Sum the matrix's gradient along diagonals: what each kernel entry receives.
-void sum_diagonals(const float* matrix, int points, bool backward, bool periodic, float* kernel) {
+void sum_diagonals(const float* matrix, int points, bool backward, bool periodic, float* kernel, float* line) {
+    std::fill_n(line, 2 * points - 1, 0.0f);
     for (int i = 0; i < points; ++i) {
         const float* row = matrix + static_cast<std::int64_t>(i) * points;
-        for (int j = 0; j < points; ++j) {
-            const int distance = backward ? j - i : i - j;
-            if (distance >= 0)
-                kernel[distance] += row[j];
-            else if (periodic)
-                kernel[distance + points] += row[j];
-        }
+        float* to = line + points - 1 - i;
+#pragma omp simd
+        for (int j = 0; j < points; ++j) to[j] += row[j];
+    }
+    for (int shift = 1 - points; shift < points; ++shift) {
+        const int distance = backward ? shift : -shift;
+        if (distance >= 0)
+            kernel[distance] += line[points - 1 + shift];
+        else if (periodic)
+            kernel[distance + points] += line[points - 1 + shift];
     }
 }
 
@@ -75,7 +80,8 @@ void apply_matrix(const float* matrix, Shape shape, bool transpose, const Lines&
                             : shape == Shape::lower            ? Shape::upper
                                                                : Shape::lower;
     over_halves(effective, l, [&](int row, int rows, int column, int columns) {
-        const float* part = transpose ? matrix + column * l + row : matrix + row * l + column;
+        const float* part = matrix + (transpose ? static_cast<std::int64_t>(column) * l + row
+                                               : static_cast<std::int64_t>(row) * l + column);
         if (n == 1) {  // lines are rows: y = x T'
             gemm(false, !transpose, static_cast<int>(lines.outer), rows, columns, x + column, l, part, l, beta, y + row,
                  l);
@@ -155,7 +161,8 @@ void scan_forward(const float* x, const float* kernels, float* y, int channels, 
 #pragma omp parallel num_threads(small ? 1 : std::min(threads, tasks))
     {
         const int before = set_gemm_threads(1);
-        float* work = scratch(direct ? room_for_direct(points) : static_cast<std::int64_t>(points) * points);
+        const std::int64_t square = static_cast<std::int64_t>(points) * points;
+        float* work = scratch(direct ? room_for_direct(points) : square + 2 * points);
 #pragma omp for schedule(static)
         for (int task = 0; task < tasks; ++task) {
             const int c = task / directions, d = task % directions;
@@ -165,7 +172,7 @@ void scan_forward(const float* x, const float* kernels, float* y, int channels, 
             if (direct) {
                 convolve_directly(kernel, reversed, periodic, lines, x + c * size, to, work);
             } else {
-                build_matrix(kernel, points, reversed, periodic, work);
+                build_matrix(kernel, points, reversed, periodic, work, work + square);
                 apply_matrix(work, shape_of(reversed, periodic), false, lines, x + c * size, 0.0f, to);
             }
         }
@@ -182,8 +189,9 @@ void scan_backward(const float* x, const float* kernels, const float* grad_y, fl
 #pragma omp parallel num_threads(std::min(threads, channels))
     {
         const int before = set_gemm_threads(1);
-        float* matrix = scratch(2 * square);
+        float* matrix = scratch(2 * square + 2 * points);
         float* grad_matrix = matrix + square;
+        float* line = grad_matrix + square;
 #pragma omp for schedule(static)
         for (int c = 0; c < channels; ++c)
             for (int d = 0; d < directions; ++d) {
@@ -191,11 +199,11 @@ void scan_backward(const float* x, const float* kernels, const float* grad_y, fl
                 const Shape shape = shape_of(reversed, periodic);
                 const std::int64_t row = (static_cast<std::int64_t>(d) * channels + c) * points;
                 const float* from = grad_y + (static_cast<std::int64_t>(c) * directions + d) * size;
-                build_matrix(kernels + row, points, reversed, periodic, matrix);
+                build_matrix(kernels + row, points, reversed, periodic, matrix, line);
                 apply_matrix(matrix, shape, true, lines, from, d > 0 ? 1.0f : 0.0f, grad_x + c * size);
                 std::fill(grad_matrix, grad_matrix + square, 0.0f);
                 add_matrix_gradient(shape, lines, from, x + c * size, grad_matrix);
-                sum_diagonals(grad_matrix, points, reversed, periodic, grad_kernels + row);
+                sum_diagonals(grad_matrix, points, reversed, periodic, grad_kernels + row, line);
             }
         set_gemm_threads(before);
     }
