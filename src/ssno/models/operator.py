@@ -30,6 +30,8 @@ from ssno.layers.block import ScanWeights
 from ssno.layers.memory import TemporalMemory
 from ssno.models.config import OperatorConfig
 from ssno.models.history import FramesConfig
+from ssno.models.kept import KeptWeights, may_keep
+from ssno.native.engine import fused, plain
 
 Spacing = float | Sequence[float] | None
 
@@ -92,6 +94,10 @@ class NeuralOperator(nn.Module, abc.ABC):
         """The grid on which to forecast frames given on `grid`, if another one of the same box serves better."""
         return tuple(grid)
 
+    def predict_next(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Predict only the frame after the newest slot, (b, c_out, *grid)."""
+        return self.forward(frames, spacing=spacing)[:, -1]
+
     def idle_parameters(self) -> list[str]:
         """Names of learnable parameters that no gradient reaches by design."""
         return []
@@ -128,6 +134,10 @@ class MemoryOperator(NeuralOperator):
     config: FramesConfig
     memory: TemporalMemory | None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept_weights = KeptWeights()
+
     @property
     def frames_as_channels(self) -> int:
         return self.config.frames_as_channels
@@ -144,13 +154,44 @@ class MemoryOperator(NeuralOperator):
         """What the model computes from its weights and the grid alone, such as kernels."""
         return GridWeights(self.memory.weights() if self.memory is not None else None)
 
+    def weights_for(self, frames: int, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+        """`grid_weights` for so many frames at a time: kept between predictions, made anew while learning."""
+        if not may_keep(self) or plain():
+            return self.grid_weights(grid, spacing=spacing)
+        each = tuple(spacing) if isinstance(spacing, Sequence) else spacing
+        key = (frames, tuple(grid), each, fused())
+        return self._kept_weights.get(
+            self, key, lambda: self.grid_weights(grid, spacing=spacing).prepared(frames, grid)
+        )
+
+    def train(self, mode: bool = True) -> "MemoryOperator":
+        """As for any module; training forgets what was kept of the weights."""
+        if mode:
+            self._kept_weights.forget()
+        return super().train(mode)
+
+    def predict_next(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Only the frame after the newest slot: the second half of the model runs once, not once per slot."""
+        if self.frames_as_channels:
+            return self.forward(frames, spacing=spacing)[:, -1]
+        self.check_frames(frames)
+        if self.memory is None:
+            return self.forward(frames[:, -1:], spacing=spacing)[:, -1]
+        frames = frames[:, -self.memory.window :]
+        trajectories, slots = frames.shape[:2]
+        weights = self.weights_for(trajectories * slots, frames.shape[3:], spacing=spacing)
+        features, passed = self.before(frames.flatten(0, 1), weights)
+        histories = features.unflatten(-1, (trajectories, slots)).movedim(-1, 0)
+        newest = self.memory.newest(histories, weights=weights.memory)
+        return self.after(newest, None if passed is None else passed[slots - 1 :: slots], weights)
+
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
         """Predict the frame after each slot of (b, t, c_in, *grid), all at once (one slot if frames are channels)."""
         self.check_frames(frames)
         if self.frames_as_channels:
             frames = self._last(frames, self.frames_as_channels).flatten(1, 2)[:, None]  # b 1 (k c) *grid
         trajectories, slots = frames.shape[:2]
-        weights = self.grid_weights(frames.shape[3:], spacing=spacing)
+        weights = self.weights_for(trajectories * slots, frames.shape[3:], spacing=spacing)
         features, passed = self.before(frames.flatten(0, 1), weights)
         if self.memory is not None:
             histories = features.unflatten(-1, (trajectories, slots))
@@ -163,7 +204,7 @@ class MemoryOperator(NeuralOperator):
         if self.frames_as_channels:
             earlier = self._last(first_frames, self.frames_as_channels)[:, :-1]
             return OperatorState(earlier.transpose(0, 1), spacing)
-        weights = self.grid_weights(first_frames.shape[3:], spacing=spacing)
+        weights = self.weights_for(len(first_frames), first_frames.shape[3:], spacing=spacing)
         earlier = first_frames[:, :-1][:, -self._kept :] if self._kept else first_frames[:, :0]
         if earlier.shape[1] == 0:
             return OperatorState(first_frames.new_zeros(0), spacing, weights)
@@ -180,7 +221,7 @@ class MemoryOperator(NeuralOperator):
             prediction = self.forward(stacked.transpose(0, 1), spacing=spacing)[:, 0]
             return prediction, OperatorState(stacked[1:], spacing)
         if weights is None:
-            weights = self.grid_weights(frame.shape[2:], spacing=spacing)
+            weights = self.weights_for(len(frame), frame.shape[2:], spacing=spacing)
         features, passed = self.before(frame, weights)
         if self.memory is not None:
             buffer = torch.cat([buffer, features[None]]) if buffer.numel() else features[None]
