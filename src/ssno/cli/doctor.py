@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,25 @@ from rich.table import Table
 from ssno.base import to_text
 from ssno.base.device import available_devices, device_name
 from ssno.base.provenance import available_cores, processor_name, source_commit
+from ssno.cli.device import Device
 
 REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
 OPTIONAL = ("tensorboard", "zarr")
 LEAST_DISK = 2 * 2**30
 
 
-def doctor(*, json: bool = False) -> None:
-    """Report versions, threads, devices, disk and known problems. Exit code 1 if there are problems."""
+def doctor(*, check: bool = False, device: Device = "auto", json: bool = False) -> None:
+    """Report versions, threads, devices, disk and known problems. Exit code 1 if there are problems.
+
+    Args:
+        check: Instead train a tiny model on the CPU and on the device, compare losses, gradients, forecasts and a
+            resumed run, time both, and say in five lines whether the device can be trusted. Exit code 1 if not.
+        device: Which device `--check` is about: auto, cpu, cuda, cuda:N or mps.
+        json: Print everything as JSON.
+    """
+    if check:
+        report_check(device, as_json=json)
+        return
     facts = examine(Path.cwd())
     problems = diagnose(facts)
     if json:
@@ -44,6 +56,21 @@ def doctor(*, json: bool = False) -> None:
         raise SystemExit(1)
 
 
+def report_check(device: str, *, as_json: bool) -> None:
+    """The verdict of `--check`."""
+    from ssno.training.machine_check import ALLOWED, check_machine
+
+    found = check_machine(device)
+    trusted = not found.wrong
+    print(
+        to_text({**asdict(found), "allowed": ALLOWED, "trusted": trusted}, indent=2)
+        if as_json
+        else "\n".join(found.lines())
+    )
+    if not trusted:
+        raise SystemExit(1)
+
+
 def examine(folder: Path) -> dict[str, Any]:
     """Facts about this installation and machine."""
     return {
@@ -55,6 +82,7 @@ def examine(folder: Path) -> dict[str, Any]:
         "processor": processor_name(),
         "cores": available_cores(),
         "threads": torch.get_num_threads(),
+        "float32_products": torch.get_float32_matmul_precision(),
         "blas": "mkl" if torch.backends.mkl.is_available() else "other",
         "devices": [device_name(torch.device(name)) for name in available_devices()],
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),

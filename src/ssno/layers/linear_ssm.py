@@ -99,7 +99,7 @@ class LinearSSM(nn.Module):
 
     def response(self, length: int, *, spacing: float | None = None) -> Pair:
         """What one unit at a point leaves in each mode at every distance, a pair of shape (n, l)."""
-        step = self.frequency.new_tensor([1 / length if spacing is None else spacing])
+        step = self.frequency.new_full((1,), 1 / length if spacing is None else spacing)
         modes = impulse(torch.exp(self.log_damping)[None], self.frequency[None], step)
         weight = modes.gain
         if self.boundary == "wrapped":

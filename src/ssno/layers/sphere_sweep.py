@@ -95,5 +95,5 @@ def great_circles(field: Float[Tensor, "h lat lon b"]) -> Float[Tensor, "h c lon
 
 def one_value_at_poles(field: Float[Tensor, "h lat lon b"]) -> Float[Tensor, "h lat lon b"]:
     """The rows of the poles replaced by their means."""
-    poles = field[:, [0, -1]].mean(2, keepdim=True).expand(-1, -1, field.shape[2], -1)
+    poles = field[:, :: field.shape[1] - 1].mean(2, keepdim=True).expand(-1, -1, field.shape[2], -1)
     return torch.cat([poles[:, :1], field[:, 1:-1], poles[:, 1:]], dim=1)

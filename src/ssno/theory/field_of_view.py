@@ -52,9 +52,10 @@ def field_of_view(model: nn.Module, grid: Sequence[int]) -> FieldOfView:
     """The support of the iterated kernel of a model on a grid, from its layers' kernels.
 
     Knows SS-NO and its variants, FNO, F-FNO, linear state-space layers, and `nn.Sequential` stacks of convolutions and
-    pointwise modules; of any other model `seen_in_jacobian` tells.
+    pointwise modules; of any other model `seen_in_jacobian` tells. Computed on the CPU, wherever the model is.
     """
     _require_grid(grid)
+    model = copy.deepcopy(model).cpu()
     return FieldOfView(tuple(grid), reduce(then, model_supports(model, tuple(grid))))
 
 
@@ -95,14 +96,14 @@ def seen_in_jacobian(
     if tuple(example.shape[-len(grid) :]) != tuple(grid):
         raise ValueError(f"`example` must end in the axes {tuple(grid)} of the grid, got shape {tuple(example.shape)}.")
     points = math.prod(grid)
-    exact = copy.deepcopy(model).double().eval()
+    exact = copy.deepcopy(model).cpu().double().eval()
     for module in exact.modules():
         if isinstance(module, S4DBlock):
             module.method = "toeplitz"
             with torch.no_grad():
                 limit = math.log(10 / points) - module.modes.log_step[:, None]
                 module.modes.log_damping.copy_(torch.minimum(module.modes.log_damping, limit))
-    inputs = example.double().clone().requires_grad_()
+    inputs = example.cpu().double().clone().requires_grad_()
     with use("plain"):  # derivatives are taken for many outputs at once
         outputs = exact(inputs).reshape(-1, points)
     generic = torch.linspace(1.0, 2.0, len(outputs), dtype=torch.float64) @ outputs  # some mixture of the channels
