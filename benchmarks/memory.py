@@ -30,7 +30,8 @@ from ssno.runs.options import TrainOptions
 from ssno.runs.unrolling import Rollout
 from ssno.training.memory import forecast_memory, one_step
 from ssno.training.reporter import Silent, memory_in_use
-from ssno.training.train import forecaster_for, train
+from ssno.training.task import task_for
+from ssno.training.train import train
 
 ROOT = Path(__file__).parents[1]
 MODES = {
@@ -132,7 +133,7 @@ def measure(case: Case) -> dict[str, float]:
 def step_times(frames: int = 24, rounds: int = ROUNDS) -> dict[str, list[float]]:
     """Processor seconds of a step in every mode, the modes in turn."""
     model, data, _, options = Case("teacher forcing", frames).setting()
-    forecaster = forecaster_for(model, data, options, window=Window(size=GIVEN)).train()
+    forecaster = task_for(model, data, options=options, window=Window(size=GIVEN)).forecaster.train()
     stages = {mode: rollout.stage(0, 1) for mode, rollout in MODES.items()}
     times: dict[str, list[float]] = {mode: [] for mode in stages}
     for stage in stages.values():
@@ -148,8 +149,8 @@ def step_times(frames: int = 24, rounds: int = ROUNDS) -> dict[str, list[float]]
 def forecast(case: Case) -> dict[str, float]:
     """What `--dry-run` would say."""
     model, data, valid, options = case.setting()
-    forecaster = forecaster_for(model, data, options, window=Window(size=GIVEN))
-    return {"forecast_bytes": forecast_memory(forecaster, data, valid, options)}
+    task = task_for(model, data, valid=valid, options=options, window=Window(size=GIVEN))
+    return {"forecast_bytes": forecast_memory(task)}
 
 
 def picture(rows: list[dict[str, Any]]) -> Figure:

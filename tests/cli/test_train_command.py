@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
+from ssno.training.launch import launch
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
 
@@ -130,6 +131,23 @@ def test_missing_data_say_how_to_make_them(here, capsys) -> None:
         main(["train", "ks"])
     assert stopped.value.code == 2
     assert "ssno data generate ks" in capsys.readouterr().err
+
+
+def test_resume_refuses_other_options_and_takes_more_epochs(here, capsys) -> None:
+    ssno("--train.epochs", "1", "--name", "run", "--resume", "auto")  # new: it starts
+    for words, named in (
+        (["--train.learning-rate", "1"], r"train.learning_rate (was 0.003, now 1.0)"),
+        (["--data.points", "8"], "data.points (was None, now 8)"),
+        (["--train.no-increment"], "train.increment (was True, now False)"),
+        (["--recipe", "paper"], "train.normalisation (was zscore, now minmax)"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(["train", "--resume", "--name", "run", *words])
+        assert stopped.value.code == 2
+        assert named in capsys.readouterr().err
+    ssno("--train.epochs", "2", "--name", "run", "--resume", "auto")  # there: it goes on
+    assert "train.epochs was 1 and is now 2" in capsys.readouterr().err
+    assert load_checkpoint(here / "runs" / "run" / "last")[1].epoch == 2
 
 
 def test_a_dry_run_never_generates(here, capsys) -> None:
@@ -253,23 +271,40 @@ def test_check_resume_proves_it_on_the_users_run(here, capsys) -> None:
 
 
 def test_two_processes_follow_one_and_resume(here) -> None:
-    """torchrun with two real processes: the losses of one, to 1e-5, checkpoint and resume included."""
+    """Two real processes, started as torchrun does: the losses of one, to 1e-5, SIGTERM and resume included."""
     words = ["--train.epochs", "5", "--train.noise", "0.01", "--train.batch-size", "7", "--train.evaluate-every", "5"]
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    launch += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    two = ["-m", "ssno", "train", "waves.npy", *SMALL, "--name", "two", *words]
-
-    cut = [*launch, *two, "--stop-after", "12"]
-    stopped = subprocess.run(cut, cwd=here, env=environment, capture_output=True, text=True, timeout=300)
-    assert "Stopped after step 12" in stopped.stderr
-    assert load_checkpoint(here / "runs" / "two" / "last")[1].step == 12
-    again = [*launch, "-m", "ssno", "train", "--resume", "--name", "two"]
-    done = subprocess.run(again, cwd=here, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    cut = command("waves.npy", *SMALL, "--name", "two", *words, "--processes", "2", "--train.save-seconds", "0")
+    started = subprocess.Popen(cut, cwd=here, env=environment, stderr=subprocess.PIPE, text=True)
+    last = here / "runs" / "two" / "last"
+    while not (has_checkpoint(last) and read_progress(last).step >= 3):
+        assert started.poll() is None, started.communicate()[1]
+        time.sleep(0.02)
+    started.send_signal(signal.SIGTERM)
+    told = started.communicate(timeout=120)[1]
+    assert started.returncode == EXIT_INTERRUPTED, told
+    assert "Stopped after step" in told
+    assert not any(word in told for word in ("Traceback", "Warning", "[W"))
+    again = subprocess.run(
+        command("--resume", "--name", "two", "--processes", "2"),
+        cwd=here,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert again.returncode == 0, again.stderr[-2000:]
     ssno("--name", "one", *words)
     one, both = (
         [line["loss"] for line in read_log(here / "runs" / name) if line["kind"] == "step"] for name in ("one", "two")
     )
     assert len(one) >= 20
     np.testing.assert_allclose(both, one, rtol=1e-5)
+
+
+def test_mistakes_of_several_processes_are_told_once(here) -> None:
+    done = subprocess.run(
+        command("nowhere.npy", "--processes", "2"), cwd=here, capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stderr.count("nowhere.npy")) == (2, 1)
+    with pytest.raises(ValueError, match="`processes` must be at least 1, got 0"):
+        launch(["ssno"], processes=0)

@@ -22,7 +22,7 @@ def test_the_examples_run_in_order(capsys) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_mean_something(command) -> None:
-    words, chosen = take_out(command.split(), "--model", "--recipe", "--config")
+    words, chosen = take_out(command.split(), "--model", "--recipe", "--config", "--processes")
     assert parse(words, chosen).dataset == "ks"
 
 

@@ -25,8 +25,8 @@ from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.unrolling import Stage
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.lessons import prepare
 from ssno.training.objective import Objective
+from ssno.training.prepared import prepare
 from ssno.training.reporter import Silent
 from ssno.training.train import train
 
@@ -105,10 +105,10 @@ def test_points_are_drawn_by_seed_epoch_and_step_alone() -> None:
 def test_the_loss_weighs_volume_and_wall_apart() -> None:
     data = cases(3)
     forecaster = forecaster_of(data)
-    lesson = prepare(forecaster, data.read(slice(None)), (0, 1, 2), stage=Stage(), walls=True)
-    losses, _ = Objective(forecaster, surface_weight=2.0)(lesson)
-    answers = forecaster(lesson.seen, lesson.known)
-    squares = (answers - lesson.truth).square()[:, 0].mean(1)
+    prepared = prepare(forecaster, data.read(slice(None)), (0, 1, 2), stage=Stage(), walls=True)
+    losses, _ = Objective(forecaster, surface_weight=2.0)(prepared)
+    answers = forecaster(prepared.seen, prepared.known)
+    squares = (answers - prepared.truth).square()[:, 0].mean(1)
     torch.testing.assert_close(losses, squares[:, 32:].mean(1) + 2 * squares[:, :32].mean(1))
 
 

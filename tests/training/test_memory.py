@@ -13,7 +13,6 @@ from benchmarks.memory import MODES, OTHERS, SWEEP, Case, child, compare, pictur
 from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.options import TrainOptions
 from ssno.runs.unrolling import Rollout, Stage
 from ssno.training.memory import (
     HELD,
@@ -30,7 +29,7 @@ from ssno.training.memory import (
     resident,
 )
 from ssno.training.reporter import memory_in_use
-from ssno.training.train import forecaster_for
+from ssno.training.task import task_for
 
 
 def test_live_bytes_count_storages_from_birth_to_death() -> None:
@@ -119,7 +118,7 @@ def test_memory_of_the_process_is_known_on_every_system(monkeypatch) -> None:
 
 
 def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
-    forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
+    forecaster = task_for(SSNO(SSNOConfig.tiny()), waves).forecaster
 
     def held(**stage) -> int:
         return peak_bytes(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 16))
@@ -134,12 +133,11 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
 def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
     monkeypatch.setattr("ssno.training.memory.extrapolated", lambda *_, budget: Growth(1, 0.0, 0.0))
     monkeypatch.setattr("ssno.training.memory.extrapolated_twice", lambda _, b, n, budget: n[-1] * 2**40)
-    forecaster = forecaster_for(SSNO(SSNOConfig.tiny()), waves, TrainOptions(), window=Window(size=4))
-    options = TrainOptions(rollout=Rollout(frames=(1, 3, 2)))
-    forecast = forecast_memory(forecaster, waves, waves, options)
+    task = task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, rollout=Rollout(frames=(1, 3, 2)))
+    forecast = forecast_memory(task)
     assert forecast == pytest.approx(HELD * 3 * 2**40, rel=0.01)
-    again = TrainOptions(rollout=Rollout(frames=(1, 3, 2), forcing=(0.0,), recompute=True))
-    forecast = forecast_memory(forecaster, waves, waves, again)
+    again = Rollout(frames=(1, 3, 2), forcing=(0.0,), recompute=True)
+    forecast = forecast_memory(task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, rollout=again))
     assert forecast == pytest.approx(HELD_RECOMPUTED * 3 * 2**40, rel=0.01)
 
 
@@ -189,6 +187,6 @@ def test_forecasts_are_within_a_fifth_in_every_mode(case) -> None:
 def test_forecasts_from_small_parts_are_within_a_fifth(mode) -> None:
     case = Case(mode, 16)
     model, data, valid, options = case.setting()
-    forecaster = forecaster_for(model, data, options, window=Window(size=4))
-    small, whole = (forecast_memory(forecaster, data, valid, options, budget=size * 2**20) for size in (60, 4096))
+    task = task_for(model, data, valid=valid, options=options, window=Window(size=4))
+    small, whole = (forecast_memory(task, budget=size * 2**20) for size in (60, 4096))
     assert small == pytest.approx(whole, rel=0.2)

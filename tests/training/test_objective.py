@@ -11,8 +11,8 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.unrolling import Stage
-from ssno.training.lessons import prepare
 from ssno.training.objective import Objective
+from ssno.training.prepared import prepare
 
 FREE = Stage(forcing=0.0)
 ALL_FORCED_BUT_STEPWISE = Stage(forcing=1 - 1e-12)
@@ -39,10 +39,10 @@ class Scaling(nn.Module):
 def teach(forecaster: Forecaster, frames: Frames, stage: Stage, **settings) -> torch.Tensor:
     """The loss of each trajectory; gradients are left in the model."""
     objective = Objective(forecaster)
-    lesson = prepare(forecaster, frames, stage=stage, **settings)
+    prepared = prepare(forecaster, frames, stage=stage, **settings)
     carry, total = None, torch.zeros(len(frames.state))
-    for part in range(len(lesson.parts)):
-        losses, carry = objective(lesson, part, carry)
+    for part in range(len(prepared.parts)):
+        losses, carry = objective(prepared, part, carry)
         if losses.requires_grad:
             losses.sum().backward()
         total = total + losses.detach()
@@ -123,15 +123,15 @@ def test_unrolling_without_forcing_is_the_rollout(waves) -> None:
 def test_half_forced_frames_are_the_drawn_ones(waves) -> None:
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=Window(size=2))
     frames = waves.read(range(6))
-    lesson = prepare(forecaster, frames, range(6), stage=Stage(forcing=0.5))
-    answer, expected = lesson.seen[:, 1], []
+    prepared = prepare(forecaster, frames, range(6), stage=Stage(forcing=0.5))
+    answer, expected = prepared.seen[:, 1], []
     for slot in range(1, 7):
         if slot >= 2:
-            answer = torch.where(lesson.forced[:, slot, None, None], lesson.seen[:, slot], answer)
+            answer = torch.where(prepared.forced[:, slot, None, None], prepared.seen[:, slot], answer)
         expected.append(answer)
-    losses, _ = Objective(forecaster)(lesson)
-    torch.testing.assert_close(losses, relative(torch.stack(expected, 1), lesson.truth[:, 1:]))
-    assert 0 < lesson.forced.float().mean() < 1
+    losses, _ = Objective(forecaster)(prepared)
+    torch.testing.assert_close(losses, relative(torch.stack(expected, 1), prepared.truth[:, 1:]))
+    assert 0 < prepared.forced.float().mean() < 1
 
 
 def unit_frames(count: int) -> Frames:
@@ -237,30 +237,31 @@ def test_short_unrolls_see_pieces_of_the_trajectories(waves, window, forcing) ->
     window = Window(**{**vars(window), "horizon": 4})
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=window)
     frames = waves.read(range(20))
-    lesson = prepare(forecaster, frames, range(20), stage=Stage(frames=2, forcing=forcing), key=(0, 1, 2))
+    prepared = prepare(forecaster, frames, range(20), stage=Stage(frames=2, forcing=forcing), key=(0, 1, 2))
     given = {"first_k": 2, "memno": 1, "fno": 3, "ffno": 2}[window.protocol]
-    assert sum(map(len, lesson.parts)) == 2
-    assert lesson.seen.shape[1] == given + 1
+    assert sum(map(len, prepared.parts)) == 2
+    assert prepared.seen.shape[1] == given + 1
     firsts = [
-        next(f for f in range(6) if torch.equal(frames.state[n, f : f + given + 1], lesson.seen[n])) for n in range(20)
+        next(f for f in range(6) if torch.equal(frames.state[n, f : f + given + 1], prepared.seen[n]))
+        for n in range(20)
     ]
     last = (7 if window.protocol == "fno" else 8) - given - 2
     assert set(firsts) == set(range(last + 1)), "every place should come up"
-    Objective(forecaster)(lesson)
+    Objective(forecaster)(prepared)
 
 
 def test_draws_depend_on_seed_epoch_step_and_sample_alone(waves) -> None:
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=Window(size=2))
     stage = Stage(frames=3, forcing=0.5)
 
-    def lesson(samples, key):
+    def prepared(samples, key):
         return prepare(forecaster, waves.read(samples), samples, stage=stage, key=key, noise=0.1)
 
-    whole, share = lesson([3, 7, 11], (0, 1, 2)), lesson([11, 3], (0, 1, 2))
+    whole, share = prepared([3, 7, 11], (0, 1, 2)), prepared([11, 3], (0, 1, 2))
     for name in ("seen", "truth", "forced"):
         assert torch.equal(getattr(whole, name)[[2, 0]], getattr(share, name))
     for key in ((1, 1, 2), (0, 2, 2), (0, 1, 3)):
-        assert not torch.equal(lesson([3, 7, 11], key).forced, whole.forced)
+        assert not torch.equal(prepared([3, 7, 11], key).forced, whole.forced)
 
 
 def test_points_of_a_sphere_count_by_their_area() -> None:
@@ -268,7 +269,9 @@ def test_points_of_a_sphere_count_by_their_area() -> None:
     waves = Trajectories.from_array(state)
     forecaster = Forecaster(Scaling(0.5), normalisers=fit(waves, "none"), window=Window(size=1)).double()
     area = torch.linspace(0.0, 1.0, 6, dtype=torch.float64)[:, None]
-    lesson = prepare(forecaster, waves.read(range(2)), stage=Stage())
-    losses, _ = Objective(forecaster, area=area)(lesson)
+    prepared = prepare(forecaster, waves.read(range(2)), stage=Stage())
+    losses, _ = Objective(forecaster, area=area)(prepared)
     weight = area.sqrt()
-    torch.testing.assert_close(losses, relative(0.5 * weight * lesson.seen, weight * lesson.truth), check_dtype=False)
+    torch.testing.assert_close(
+        losses, relative(0.5 * weight * prepared.seen, weight * prepared.truth), check_dtype=False
+    )

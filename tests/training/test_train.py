@@ -7,12 +7,14 @@ import resource
 import shutil
 import signal
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.rollout import rollout
@@ -21,6 +23,7 @@ from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
 from ssno.runs.log import Log, read_lines, read_log
 from ssno.runs.options import TrainOptions, recipe
+from ssno.runs.run import Run
 from ssno.runs.saved import load_forecaster
 from ssno.runs.unrolling import Rollout
 from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
@@ -199,12 +202,15 @@ def test_a_signal_saves_within_one_batch(tmp_path, waves, valid_waves) -> None:
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
 
 
-def test_a_second_signal_interrupts_at_once(waves) -> None:
+def test_a_second_signal_interrupts_at_once_unless_it_is_an_echo(waves, monkeypatch) -> None:
     class Impatient(Silent):
         def step(self, *, step, epoch, loss, rate):
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
+    with pytest.raises(TrainingInterrupted):
+        train(tiny(), waves, epochs=1, reporter=Impatient())
+    monkeypatch.setattr("ssno.training.interruption.ECHO_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         train(tiny(), waves, epochs=1, reporter=Impatient())
 
@@ -295,6 +301,43 @@ def test_the_lock_of_a_killed_training_is_taken_over(tmp_path, waves) -> None:
     train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent())
     (tmp_path / ".lock").write_text("99999999")
     train(tiny(), waves, folder=tmp_path, epochs=1, resume=True, reporter=Silent())
+
+
+def test_resuming_with_other_options_is_refused_and_names_them(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "folder": tmp_path, "epochs": 2, "batch_size": 8, "reporter": Silent()}
+    with pytest.raises(TrainingInterrupted):
+        train(tiny(), waves, stop_after=4, **settings)
+    before = (tmp_path / "config.json").read_bytes()
+    with pytest.raises(ValueError, match=r"cannot change these: train.noise \(was 0.001, now 0.5\)\. Leave them"):
+        train(tiny(), waves, resume=True, **settings, noise=0.5)
+    with pytest.raises(ValueError, match=r"cannot change these: data.shape \(was \[20, 8, 1, 16\], now"):
+        train(tiny(), waves.select(indices=range(10)), resume=True, **settings)
+    with pytest.raises(ValueError, match=r"`train.epochs` is 1, but the run in .* is already in epoch 2"):
+        train(tiny(), waves, resume=True, **(settings | {"epochs": 1}))
+    assert (tmp_path / "config.json").read_bytes() == before
+
+
+def test_a_finished_run_can_be_made_longer_and_says_so(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "folder": tmp_path, "batch_size": 8}
+    train(tiny(), waves, epochs=1, reporter=Silent(), **settings)
+
+    class Told(Silent):
+        def __init__(self):
+            self.lines = []
+
+        def say(self, line):
+            self.lines.append(line)
+
+    told = Told()
+    train(tiny(), waves, epochs=3, keep_every=3, resume=True, reporter=told, **settings)
+    assert told.lines == [
+        "train.epochs was 1 and is now 3: the learning rate follows the new length",
+        "train.keep_every was 0 and is now 3",
+    ]
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["run"]["train"]["epochs"] == 3
+    assert config["resumed"] == [{"step": 3, "changed": {"train.epochs": [1, 3], "train.keep_every": [0, 3]}}]
+    assert [line["epoch"] for line in read_log(tmp_path) if line["kind"] == "epoch"] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -498,3 +541,81 @@ def test_every_engine_trains_to_the_same_weights(waves) -> None:
     for engine in ("torch", "fused"):
         assert (weights[engine] - weights["plain"]).norm() < 1e-3 * weights["plain"].norm()
     assert not torch.equal(weights["torch"], weights["fused"])  # or the option does nothing
+
+
+def test_a_description_is_completed_by_the_recipe_as_on_the_command_line(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "epochs": 1, "reporter": Silent()}
+    ours = train(SSNOConfig.tiny(memory_window=2), waves, **settings).model.config
+    assert (ours.boundary, ours.coordinates, ours.modes.initialisation) == ("wrapped", False, "grid")
+    assert ours.hidden_channels == SSNOConfig.tiny().hidden_channels
+    paper = train(SSNOConfig.tiny(memory_window=2), waves, recipe="paper", **settings).model.config
+    assert (paper.boundary, paper.coordinates) == ("zero", True)
+    kept = train(SSNOConfig.tiny(boundary="one-period"), waves, **settings).model.config
+    assert kept.boundary == "one-period"
+    again = train(SSNOConfig.tiny(), waves, **settings), train(SSNOConfig.tiny(), waves, **settings)
+    frames = valid_waves.read([0]).state[:, :4]
+    assert torch.equal(*(rollout(forecaster, frames, 2) for forecaster in again))  # weights follow from the seed
+
+
+def test_known_fields_are_aligned_as_is_usual_for_the_dataset(waves_with_context) -> None:
+    forced = replace(waves_with_context, name="torus-vis")
+    settings = {"epochs": 1, "reporter": Silent()}
+    assert train(SSNOConfig.tiny(), forced, **settings).alignment == "target"
+    assert train(SSNOConfig.tiny(), waves_with_context, **settings).alignment == "same"
+    assert train(SSNOConfig.tiny(), forced, alignment="same", **settings).alignment == "same"
+
+
+def test_a_run_says_everything_and_data_are_needed_otherwise(waves) -> None:
+    with pytest.raises(ValueError, match="A `Run` says everything about a training"):
+        train(Run(), waves)
+    with pytest.raises(ValueError, match="`data` is missing"):
+        train(tiny())
+
+
+def test_training_never_rewrites_the_users_description(waves, valid_waves) -> None:
+    model = tiny()
+    config = model.config
+    forecaster = train(model, waves, valid=valid_waves, epochs=1, reporter=Silent())
+    assert model.config is config
+    assert forecaster.spacing == waves.spacing
+
+
+@pytest.fixture
+def two_grids(tmp_path):
+    """A run on 16 points, and files of the same waves on 16 points and on 32, and of others on a longer axis."""
+    x, t = np.arange(32) / 32, 0.05 * np.arange(8)[:, None]
+    phase = np.random.default_rng(0).uniform(0, 1, (12, 1, 1))
+    np.save(tmp_path / "waves.npy", np.sin(2 * np.pi * (x - t + phase)).astype(np.float32))
+    np.save(tmp_path / "others.npy", np.sin(4 * np.pi * (x - t + phase)).astype(np.float32))
+    options = TrainOptions(epochs=1, batch_size=4)
+    data = DataOptions(name=str(tmp_path / "waves.npy"), axes="batch time x", lengths=(1.0,), dt=0.05, points=16)
+    run = Run(data=data, model=SSNOConfig.tiny(boundary="wrapped"), train=options)
+    train(run, folder=tmp_path / "first", reporter=Silent())
+    frozen = replace(options, learning_rate=1e-30)
+    return tmp_path, replace(run, train=frozen, start_from=str(tmp_path / "first"))
+
+
+def test_fine_tuning_on_another_grid_keeps_the_kernels_lengths(two_grids) -> None:
+    folder, run = two_grids
+    source = load_forecaster(folder / "first")
+    tuned = train(replace(run, data=replace(run.data, points=32)), folder=folder / "tuned", reporter=Silent())
+    assert tuned.spacing == source.spacing == (1 / 16,)
+    fine = replace(run.data, points=32).load("valid")
+    frames = fine.read([0]).state[:, :4]
+    for forecaster in (tuned, load_forecaster(folder / "tuned")):
+        forecast = rollout(forecaster, frames, 3, spacing=fine.spacing)
+        torch.testing.assert_close(forecast, rollout(source, frames, 3, spacing=fine.spacing), rtol=1e-4, atol=1e-4)
+    again = replace(run, data=replace(run.data, points=32), train=replace(run.train, epochs=2))
+    assert train(again, folder=folder / "tuned", resume=True, reporter=Silent()).spacing == (1 / 16,)
+
+
+def test_fine_tuning_on_other_data_makes_their_grid_the_reference(two_grids) -> None:
+    folder, run = two_grids
+    others = replace(run.data, name=str(folder / "others.npy"), lengths=(64.0,))
+    tuned = train(replace(run, data=others), folder=folder / "tuned", reporter=Silent())
+    assert tuned.spacing == others.load("train").spacing == (4.0,)
+    source, frames = load_forecaster(folder / "first"), torch.randn(1, 4, 1, 16)
+    for half in (tuned, load_forecaster(folder / "tuned")):  # half the spacing, whatever its unit
+        expected = source.model(frames, spacing=(1 / 32,))
+        torch.testing.assert_close(half.model(frames, spacing=half.spacing_for_model((2.0,))), expected)
+        assert half.spacing_for_model((4.0,)) is None

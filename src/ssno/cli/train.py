@@ -4,15 +4,16 @@
     ssno train ks --model ffno --recipe paper --data.points 64
     ssno train --config run.json
     ssno train --resume --name ks-ssno
-    torchrun --nproc-per-node 2 -m ssno train ks
+    ssno train ks --processes 2
 
-Three words are read before the rest, because the rest depends on them: `--model NAME` (`NAME:tiny` for its smallest
+Some words are read before the rest, because the rest depends on them: `--model NAME` (`NAME:tiny` for its smallest
 size) chooses whose options `--model.*` are, `--recipe` and `--config` where the defaults come from.
 """
 
 import dataclasses
 import json as json_format
 import os
+import re
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,19 +24,22 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.device import Device, computing_on
+from ssno.cli.main import run as run_command
+from ssno.cli.main import say
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
 from ssno.data.make.recipes import generate_command
 from ssno.data.options import DataOptions
 from ssno.models.registry import model_config
 from ssno.runs.options import recipe
+from ssno.runs.resuming import leaves
 from ssno.runs.run import ModelConfig, Run, read_run
-from ssno.runs.saved import load_forecaster
 from ssno.training.estimate import estimate
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
+from ssno.training.launch import launch
 from ssno.training.resume_check import check_resume
-from ssno.training.train import check_fit
-from ssno.training.train import train as train_model
+from ssno.training.task import task_of_run
+from ssno.training.train import perform
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,9 @@ class Command(Generic[ModelConfig]):
     out: Path = Path("runs")
     """Folder that holds runs."""
     resume: bool = False
-    """Go on with the run of this name."""
+    """Go on with the run of this name; `--resume auto` starts it if it is new."""
     overwrite: bool = False
     """Delete the run of this name first."""
-    start_from: Path | None = None
-    """Fine-tune: start from the weights of this run or model folder, or bundled checkpoint (`ssno models`)."""
     generate: bool = False
     """Make the dataset first if it is missing."""
     dry_run: bool = False
@@ -69,6 +71,8 @@ class Command(Generic[ModelConfig]):
     """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
     stop_after: int | None = None
     """Stop after so many steps, as if interrupted."""
+    processes: int = 1
+    """Train with so many processes on this machine, each on its share of every batch."""
     tensorboard: bool = False
     """Also write TensorBoard's files to the run; needs ssno[tensorboard]."""
     device: Device = "auto"
@@ -78,57 +82,50 @@ class Command(Generic[ModelConfig]):
 
 def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
-    words, chosen = take_out(arguments, "--model", "--recipe", "--config")
+    arguments, auto = resume_auto(arguments)
+    words, chosen = take_out(arguments, "--model", "--recipe", "--config", "--processes")
+    if (together := int(chosen.pop("--processes", "1"))) > 1:
+        alone, _ = take_out(arguments, "--processes")
+        raise SystemExit(launch(["ssno", "train", *alone], processes=together))
     command = parse(words, chosen)
     with computing_on(command.device):
-        execute(command, words, chosen)
+        execute(command, words, chosen, auto=auto)
 
 
-def execute(command: Command[Any], words: list[str], chosen: dict[str, str]) -> None:
+def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, auto: bool) -> None:
     """Train, resume, check or foresee, as the command says."""
     folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
-    run = read_run(folder) if command.resume else command.run
+    resume = command.resume and (not auto or (folder / "config.json").exists())
+    given = given_names(words, chosen)
+    clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
+    if command.run.start_from is not None and clash:
+        raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
+    run = overridden(read_run(folder), command.run, given) if resume else command.run
     try:
         data, valid = load(run.data, generate=command.generate, dry_run=command.dry_run)
-        if not command.resume:
-            given, named = given_names(words), chosen.get("--recipe", "fast")
-            run = run.fitted(data, given=given)
-            if "--config" not in chosen and named == "fast":
-                run = run.suited(data, given=given)
-            if "--config" not in chosen and "train.batch_size" not in given:
-                usual = recipe(named, n_dims=len(data.axes), dataset=data.name)  # type: ignore[arg-type]
-                run = replace(run, train=replace(run.train, batch_size=usual.batch_size))
+        if not resume:
+            named = None if "--config" in chosen else chosen.get("--recipe", "fast")
+            run = run.completed(data, recipe=named, given=given)  # type: ignore[arg-type]
         if command.check_resume:
             report_check(run, as_json=command.json)
             return
-        model = run.build_model()
-        if command.start_from is not None:
-            model = load_forecaster(command.start_from).model.train()  # type: ignore[assignment]
-            run = replace(run, model=model.config)
-        check_fit(model, data)
+        task = task_of_run(run, data, valid, resumed=folder if resume else None)
         if command.dry_run:
-            cost = estimate(model, data, valid, run.train, window=run.window, alignment=run.alignment)
-            report_estimate(cost.to_json(), as_json=command.json)
+            report_estimate(estimate(task).to_json(), as_json=command.json)
             return
-        train_model(
-            model,
-            data,
-            valid=valid,
-            options=run.train,
+        perform(
+            task,
             folder=folder,
-            window=run.window,
-            alignment=run.alignment,
-            resume=command.resume,
+            resume=resume,
             overwrite=command.overwrite,
             stop_after=command.stop_after,
             tensorboard=command.tensorboard,
-            sections=run.to_json(),
         )
     except TrainingInterrupted as stopped:
-        print(f"ssno: {stopped}", file=sys.stderr)
+        say(f"ssno: {stopped}")
         raise SystemExit(EXIT_INTERRUPTED) from stopped
     except TrainingDiverged as stopped:
-        print(f"ssno: {stopped}", file=sys.stderr)
+        say(f"ssno: {stopped}")
         raise SystemExit(EXIT_DIVERGED) from stopped
     if os.environ.get("RANK", "0") == "0":  # of several processes one talks
         report_run(folder, as_json=command.json)
@@ -173,9 +170,35 @@ def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
     return replace(command, run=replace(command.run, data=replace(command.run.data, name=command.dataset)))
 
 
-def given_names(words: list[str]) -> set[str]:
-    """Fields that the command line names, as `model.d_state`."""
-    return {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
+def given_names(words: list[str], chosen: dict[str, str]) -> set[str]:
+    """Fields that the command line names, as `model.d_state`; `--recipe` and `--config` name whole sections."""
+    typed = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
+    typed = {re.sub(r"(^|\.)no_(\w+)$", r"\1\2", name) for name in typed}
+    typed |= {"data.name"} if words and not words[0].startswith("-") else set()
+    typed |= {"model.model"} if "--model" in chosen else set()
+    typed |= {"train"} if "--recipe" in chosen else set()
+    return typed | ({"data", "model", "train", "window", "alignment"} if "--config" in chosen else set())
+
+
+def overridden(saved: Run[Any], wanted: Run[Any], given: set[str]) -> Run[Any]:
+    """A saved run with the fields named in `given` as they are wanted now; whether they may change, the run decides."""
+    values, now = saved.to_json(), dict(leaves(wanted.to_json()))
+    for name in now:
+        *path, last = name.split(".")
+        if any(name == other or name.startswith(f"{other}.") for other in given):
+            section = values
+            for part in path:
+                section = section.setdefault(part, {})
+            section[last] = now[name]
+    return Run.from_json(values)
+
+
+def resume_auto(arguments: list[str]) -> tuple[list[str], bool]:
+    """Take `auto` out of `--resume auto`, and whether it was there."""
+    for place, word in enumerate(arguments[:-1]):
+        if word == "--resume" and arguments[place + 1] == "auto":
+            return [*arguments[: place + 1], *arguments[place + 2 :]], True
+    return ["--resume" if word == "--resume=auto" else word for word in arguments], "--resume=auto" in arguments
 
 
 def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tuple[Any, Any]:
@@ -186,9 +209,9 @@ def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tupl
         try:
             find(options.name, root=Path("data"), preset=options.preset, viscosity=options.viscosity)
         except FileNotFoundError:
-            from ssno.cli.main import run
-
-            run([*generate_command(options.name, preset, **wanted).split()[1:], *(["--dry-run"] if dry_run else [])])
+            run_command(
+                [*generate_command(options.name, preset, **wanted).split()[1:], *(["--dry-run"] if dry_run else [])]
+            )
             if dry_run:
                 print("This was about making the data. Training is forecast once they are there.", file=sys.stderr)
                 raise SystemExit(0) from None

@@ -33,10 +33,12 @@ from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.models.count import count_parameters
+from ssno.runs.checkpoint import has_checkpoint
 from ssno.runs.log import read_log
 from ssno.training.estimate import estimate
 from ssno.training.interruption import TrainingDiverged
 from ssno.training.reporter import Silent
+from ssno.training.task import task_for
 from ssno.training.train import train
 
 Advance = Callable[[float, float], None]
@@ -150,24 +152,10 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 def perform(trial: Trial, folder: Path) -> None:
     """Train, or go on training, and judge on test trajectories."""
-    run, place = trial.run, folder / trial.name
-    data, valid = run.data.load("train"), run.data.load("valid")
-    resume = (place / "last").is_dir()
-    model = run.build_model()
+    place = folder / trial.name
+    resume = has_checkpoint(place / "last")
     try:
-        train(
-            model,
-            data,
-            valid=valid,
-            options=run.train,
-            folder=place,
-            window=run.window,
-            alignment=run.alignment,
-            resume=resume,
-            overwrite=not resume and place.exists(),
-            reporter=Silent(),
-            sections=run.to_json(),
-        )
+        train(trial.run, folder=place, resume=resume, overwrite=not resume, reporter=Silent())
         values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
     except TrainingDiverged:
         values = dict.fromkeys((*KEPT, "rel_l2_unit_interval"), float("inf"))
@@ -175,7 +163,8 @@ def perform(trial: Trial, folder: Path) -> None:
     curve = curve_of(lines)
     values["rel_l2_best_valid"] = min((error for _, error in curve), default=float("inf"))
     seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)
-    TrialResult(values, curve, count_parameters(model), seconds, torch.get_num_threads(), provenance()).store(place)
+    parameters = count_parameters(trial.run.build_model())
+    TrialResult(values, curve, parameters, seconds, torch.get_num_threads(), provenance()).store(place)
 
 
 def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
@@ -207,10 +196,9 @@ def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, floa
             continue
         run, kind = trial.run, kind_of(trial)
         if kind not in known:
-            data, valid = run.data.load("train"), run.data.load("valid")
             rollout = run.train.rollout
             stages = max(len(rollout.forcing), len(rollout.frames), len(rollout.pushforward))
             options = replace(run.train, epochs=stages, evaluate_every=stages)
-            cost = estimate(run.build_model(), data, valid, options, window=run.window, alignment=run.alignment)
+            cost = estimate(task_for(replace(run, train=options)))
             known[kind] = cost.seconds_per_step or float("nan")
         yield trial, known[kind] * steps_of(trial)

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 
 from ssno.base import provenance, write_json
@@ -32,7 +31,7 @@ from ssno.plots.curves import error_over_time, loss_curves
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
 from ssno.runs.log import read_log
-from ssno.runs.options import recipe
+from ssno.runs.saved import describe
 from ssno.training.reporter import Reporter
 from ssno.training.train import train
 
@@ -53,10 +52,10 @@ class Demo:
     d_state: int = 32
 
     def models(self) -> dict[str, OperatorConfig]:
-        """The learned contestants, both set up for an equation that lives on a circle."""
+        """The learned contestants; the recipe suits both to an equation that lives on a circle."""
         small = SSNOConfig(hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128)
         fourier = FFNOConfig(hidden_channels=self.hidden_channels, n_modes=self.points // 2)
-        return {"SS-NO": small.recommended(periodic=True), "FFNO": fourier.recommended(periodic=True)}
+        return {"SS-NO": small, "FFNO": fourier}
 
 
 def run_demo(
@@ -73,13 +72,18 @@ def run_demo(
 
     forecasters, records = {}, {}
     for number, (name, config) in enumerate(demo.models().items(), start=2):
-        torch.manual_seed(0)
-        model = config.build()
-        say(f"{number}  train {name}, {count_parameters(model):,} parameters")
-        options = recipe("fast", epochs=demo.epochs, learning_rate=RATES[name], evaluate_every=max(1, demo.epochs // 6))
+        say(f"{number}  train {name}, {count_parameters(config.build()):,} parameters")
         run = folder / name.lower()
         forecasters[name] = train(
-            model, train_data, valid=valid, options=options, folder=run, overwrite=True, reporter=reporter()
+            config,
+            train_data,
+            valid=valid,
+            epochs=demo.epochs,
+            learning_rate=RATES[name],
+            evaluate_every=max(1, demo.epochs // 6),
+            folder=run,
+            overwrite=True,
+            reporter=reporter(),
         )
         records[name] = read_log(run)
 
@@ -94,7 +98,7 @@ def run_demo(
     pictures = draw(forecasters, rows, test, records, folder)
     numbers = {
         "demo": asdict(demo),
-        "models": {name: config.to_json() for name, config in demo.models().items()},
+        "models": {name: describe(forecaster)["config"] for name, forecaster in forecasters.items()},
         f"errors at {demo.points} points": {row.name: row.scores.means for row in rows},
         f"errors at {demo.finer_points} points": {row.name: row.scores.means for row in fine_rows},
         "seconds": time.monotonic() - began,

@@ -12,7 +12,6 @@ Axes: b trajectory, t time slot, c state field, k context field, then the grid.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -34,7 +33,7 @@ class Forecaster(nn.Module):
         increment: the model predicts changes instead of frames.
         window: how many frames it sees and from which it starts.
         alignment: context of a slot is that of its own frame ("same") or of the one it predicts ("target").
-        spacing: grid spacing of the training data.
+        spacing: the grid spacing that the weights refer to, that of the training data.
     """
 
     def __init__(
@@ -57,7 +56,6 @@ class Forecaster(nn.Module):
         self.increment = increment
         self.alignment: Alignment = alignment
         self.spacing = tuple(spacing) if spacing is not None else None
-        anchor_spacing(model, self.spacing)
         scale = torch.tensor(normalisers.state.encoded_increment, dtype=torch.get_default_dtype())
         self.register_buffer("increment_scale", scale if increment else torch.zeros_like(scale), persistent=False)
 
@@ -95,7 +93,7 @@ class Forecaster(nn.Module):
         """
         taken = self.frames_as_channels
         inputs = torch.cat([state, context], dim=2)
-        other = self._other_grid(spacing)
+        other = self.spacing_for_model(spacing)
         options = {} if other is None else {"spacing": other}  # a module of the user's may not know the word
         if not taken:
             return self._next(state, self.model(inputs, **options))
@@ -112,7 +110,7 @@ class Forecaster(nn.Module):
     ) -> OperatorState:
         """Begin streaming from given frames, normalised; the newest is for the first `step` to take."""
         inputs = torch.cat([state, context], dim=2)
-        return self.streaming.start(inputs, spacing=self._other_grid(spacing))
+        return self.streaming.start(inputs, spacing=self.spacing_for_model(spacing))
 
     def step(
         self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: OperatorState
@@ -123,23 +121,26 @@ class Forecaster(nn.Module):
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
         """The grid on which to forecast frames given on `grid`: the same, unless the model prefers another one."""
-        other = self._other_grid(spacing)
+        other = self.spacing_for_model(spacing)
         wanted = getattr(self.model, "working_grid", None)
         return tuple(grid) if other is None or wanted is None else wanted(grid, spacing=other)
 
-    def _other_grid(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
-        """The spacing, if it is not that of the training grid."""
-        return spacing if spacing is not None and self.spacing not in (None, tuple(spacing)) else None
+    def spacing_for_model(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
+        """The spacing as the model takes it, None on the grid that its weights refer to.
+
+        A model measures it in units of its own reference; what counts is the ratio to `self.spacing`, the one owner.
+        """
+        if spacing is None or self.spacing is None or tuple(spacing) == self.spacing:
+            return None
+        config = getattr(self.model, "config", None)
+        own = getattr(config, "reference_spacing", self.spacing) or (1.0,) * len(spacing)
+        return [
+            step if unit == ours else step / ours * unit
+            for step, ours, unit in zip(spacing, self.spacing, own, strict=True)
+        ]
 
     def _next(self, last: Tensor, answer: Tensor) -> Tensor:
         if not self.increment:
             return answer
         scale = self.increment_scale.view(-1, *(1,) * (answer.ndim - 3))
         return last + scale * answer
-
-
-def anchor_spacing(model: nn.Module, spacing: tuple[float, ...] | None) -> None:
-    """Make the training grid the model's reference, so that other grids can be told apart by their spacing."""
-    config = getattr(model, "config", None)
-    if spacing is not None and getattr(config, "reference_spacing", spacing) is None:
-        model.config = replace(config, reference_spacing=spacing)  # type: ignore[assignment, type-var]

@@ -39,6 +39,12 @@ class RunFolder:
         return seed if isinstance(seed, int) else None
 
     @property
+    def dataset(self) -> str | None:
+        """The name of the data it was trained on, if its config says."""
+        name = self._section("data").get("name")
+        return name if isinstance(name, str) else None
+
+    @property
     def model(self) -> str:
         """The model as commands call it."""
         return str(self.config["config"].get("model"))

@@ -5,7 +5,7 @@
 Version 1, which carried no number, had `train.teacher_forcing`, true or false, in place of `train.rollout`.
 
 The command line overrides its fields; `ssno train --config run.json` starts from a file. Channels, dimensions and
-window that are not given follow from data and model (`fitted`).
+window that are not given follow from data and model (`completed`).
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +23,8 @@ from ssno.models.config import OperatorConfig
 from ssno.models.operator import NeuralOperator
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
-from ssno.runs.options import TrainOptions
+from ssno.runs.options import Recipe, TrainOptions
+from ssno.runs.options import recipe as recipe_options
 
 VERSION = 2
 ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
@@ -43,6 +44,8 @@ class Run(Generic[ModelConfig]):
     """Which frames are given, which predicted."""
     alignment: Alignment = "same"
     """Known fields of a slot are those of its own frame, or of the one it predicts."""
+    start_from: str | None = None
+    """Fine-tune: start from the weights of this run or model folder, or bundled checkpoint (`ssno models`)."""
 
     def build_model(self) -> NeuralOperator:
         """The model, its weights drawn from the run's seed."""
@@ -52,30 +55,38 @@ class Run(Generic[ModelConfig]):
         assert isinstance(model, NeuralOperator)
         return model
 
-    def fitted(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
-        """Fill in what data and model determine, except the fields named in `given`."""
+    def completed(
+        self, data: Trajectories, *, recipe: Recipe | None = None, given: Collection[str] = ()
+    ) -> "Run[ModelConfig]":
+        """With everything that data and recipe determine, except the fields named in `given`, as `model.d_state`.
+
+        Channels, axes, at most as many Fourier modes as the grid carries, and the window follow from data and model. A
+        recipe also sets the batch size, and `fast` the model settings that it found best for such data.
+        """
+
+        def is_given(name: str) -> bool:
+            return any(other == name or other.startswith(f"{name}.") for other in given)
+
         derived = {
             "in_channels": len(data.fields) + len(data.context_fields),
             "out_channels": len(data.fields),
             "n_dims": len(data.axes),
         }
-        wanted = {name: value for name, value in derived.items() if f"model.{name}" not in given}
-        model = replace(self.model, **wanted)
-        if "model.n_modes" not in given:
+        model = replace(self.model, **{name: value for name, value in derived.items() if not is_given(f"model.{name}")})
+        if recipe == "fast":
+            best = model.recommended(periodic=[axis.periodic for axis in data.axes])
+            chosen = {f.name: getattr(best, f.name) for f in fields(best) if not is_given(f"model.{f.name}")}
+            model = replace(model, **chosen)
+        if not is_given("model.n_modes"):
             model = model.for_grid([axis.points for axis in data.axes])
         seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
-        window = self.window if "window.size" in given else replace(self.window, size=seen)
-        return replace(self, model=model, window=window)
-
-    def suited(self, data: Trajectories, *, given: Collection[str] = ()) -> "Run[ModelConfig]":
-        """With the model settings of our own recipe for these data, except the fields named in `given`."""
-        best = self.model.recommended(periodic=[axis.periodic for axis in data.axes])
-        untouched = [
-            f.name
-            for f in fields(best)
-            if not any(name == f"model.{f.name}" or name.startswith(f"model.{f.name}.") for name in given)
-        ]
-        return replace(self, model=replace(self.model, **{name: getattr(best, name) for name in untouched}))
+        window = self.window if is_given("window.size") else replace(self.window, size=seen)
+        train = self.train
+        if recipe is not None and not is_given("train.batch_size"):
+            train = replace(
+                train, batch_size=recipe_options(recipe, n_dims=len(data.axes), dataset=data.name).batch_size
+            )
+        return replace(self, model=model, window=window, train=train)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete."""
@@ -86,6 +97,7 @@ class Run(Generic[ModelConfig]):
             "train": asdict(self.train),
             "window": asdict(self.window),
             "alignment": self.alignment,
+            "start_from": self.start_from,
         }
 
     @staticmethod
@@ -96,7 +108,7 @@ class Run(Generic[ModelConfig]):
         values = migrated(values)
         sections = {"data": DataOptions, "train": TrainOptions, "window": Window}
         for name in values:
-            if name not in {*sections, "model", "alignment"}:
+            if name not in {*sections, "model", "alignment", "start_from"}:
                 raise ValueError(unknown_name(name, [known.name for known in fields(Run)]))
         model = values.get("model", {})
         if not isinstance(model, Mapping):
@@ -107,8 +119,11 @@ class Run(Generic[ModelConfig]):
         alignment = values.get("alignment", "same")
         if alignment not in ("same", "target"):
             raise ValueError(f"`alignment` must be 'same' or 'target', got {alignment!r}.")
+        start_from = values.get("start_from")
+        if not isinstance(start_from, str | None):
+            raise ValueError(f"`start_from` must be the folder of a run, got {start_from!r}.")
         config = model_config(str(model.get("model", "ssno"))).from_json(model)
-        return Run(**built, model=config, alignment=alignment)
+        return Run(**built, model=config, alignment=alignment, start_from=start_from)
 
 
 def migrated(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,10 +29,13 @@ from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
 def describe(forecaster: Forecaster) -> dict[str, Any]:
     """Everything about a forecaster but its weights, as JSON values."""
     config = getattr(forecaster.model, "config", None)
+    described: dict[str, Any] = {"model": type(forecaster.model).__name__}
+    if isinstance(config, OperatorConfig):
+        described = config.to_json()
+    if described.get("reference_spacing", "unknown") is None:  # so that the model alone knows its grid too
+        described["reference_spacing"] = forecaster.spacing
     return {
-        "config": config.to_json()
-        if isinstance(config, OperatorConfig)
-        else {"model": type(forecaster.model).__name__},
+        "config": described,
         "forecaster": {
             "state": forecaster.normalisers.state.to_json(),
             "context": forecaster.normalisers.context.to_json(),
@@ -48,6 +51,13 @@ def save_description(folder: Path, forecaster: Forecaster, **more: Any) -> None:
     """Write config.json; `more` adds whole sections, such as the run and where it ran."""
     folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / "config.json", {**describe(forecaster), **more}, format=FORMAT, version=VERSION)
+
+
+def reference_spacing(folder: Path) -> tuple[float, ...] | None:
+    """The grid spacing that the weights of a run refer to."""
+    units = read_document(folder).get("forecaster")
+    spacing = units.get("spacing") if isinstance(units, dict) else None
+    return None if spacing is None else tuple(float(step) for step in spacing)
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:

@@ -11,17 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from torch import nn
-
-from ssno.data.trajectories import Trajectories
-from ssno.data.windows import Alignment, Window
 from ssno.models.count import count_parameters
-from ssno.runs.options import TrainOptions
-from ssno.runs.unrolling import check_frames
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.memory import forecast_memory, free_memory, resident
 from ssno.training.reporter import Silent, memory_in_use
-from ssno.training.train import forecaster_for, seen_frames, train
+from ssno.training.task import Task
+from ssno.training.train import perform
 
 TRIAL_STEPS = 4
 
@@ -50,41 +45,30 @@ class _Stopwatch(Silent):
         self.moments.append(time.perf_counter())
 
 
-def estimate(
-    model: nn.Module,
-    data: Trajectories,
-    valid: Trajectories,
-    options: TrainOptions,
-    *,
-    window: Window | None = None,
-    alignment: Alignment = "same",
-) -> Estimate:
+def estimate(task: Task) -> Estimate:
     """Count the memory of a run, then do a few of its steps in a temporary folder and scale up.
 
     Evaluations count as forward steps of their data. With several stages of unrolling, time is that of the first.
     """
-    window = window or Window(size=seen_frames(model))
-    check_frames(options.rollout.stages(options.epochs), window, len(data.times))
-    forecaster = forecaster_for(model, data, options, window=window, alignment=alignment)
+    options = task.options
     cost = Estimate(
-        parameters=count_parameters(model),
-        steps=options.epochs * -(-len(data) // options.batch_size),
-        memory_bytes=forecast_memory(forecaster, data, valid, options),
+        parameters=count_parameters(task.forecaster.model),
+        steps=options.epochs * -(-len(task.data) // options.batch_size),
+        memory_bytes=forecast_memory(task),
         free_memory_bytes=free_memory(),
     )
     if cost.memory_bytes - resident() > cost.free_memory_bytes:
         return cost
     watch = _Stopwatch()
     with TemporaryDirectory() as folder:
-        settings: dict[str, Any] = {"window": window, "alignment": alignment, "stop_after": TRIAL_STEPS}
         with suppress(TrainingInterrupted):
-            train(model, data, valid=valid, options=options, folder=folder, reporter=watch, **settings)
+            perform(task, folder=Path(folder), reporter=watch, stop_after=TRIAL_STEPS)
         written = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     pace = [after - before for before, after in zip(watch.moments[1:], watch.moments[2:], strict=False)]
     per_step = statistics.median(pace) if pace else watch.moments[-1] - watch.moments[0]
     # A rollout streams: each frame once through the model, forwards only, about a third of a training step.
     evaluations = -(-options.epochs // options.evaluate_every)
-    evaluating = evaluations * len(valid) / options.batch_size * per_step * 2 / 3
+    evaluating = evaluations * len(task.valid) / options.batch_size * per_step * 2 / 3
     kept = options.epochs // options.keep_every if options.keep_every else 0
     return replace(
         cost,

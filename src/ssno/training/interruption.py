@@ -1,10 +1,12 @@
 """Stopping early without losing anything: Ctrl-C and SIGTERM let the current batch finish.
 
-The first signal sets a flag that the loop looks at after each batch; a second one interrupts at once.
+The first signal sets a flag that the loop looks at after each batch; a second one, later than a launcher would take to
+pass the first one on again, interrupts at once.
 """
 
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -12,6 +14,10 @@ EXIT_INTERRUPTED = 75
 """Exit code of a run that was interrupted and saved: start it again with `--resume`."""
 EXIT_DIVERGED = 3
 """Exit code of a run that met a non-finite loss or gradient."""
+
+
+ECHO_SECONDS = 2.0
+"""Under torchrun, Ctrl-C comes from the terminal and again from the launcher."""
 
 
 class TrainingInterrupted(Exception):
@@ -29,6 +35,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.asked = False
+        self.asked_at = 0.0
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "Interruption":
@@ -41,6 +48,7 @@ class Interruption:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.asked and time.monotonic() - self.asked_at >= ECHO_SECONDS:
             raise KeyboardInterrupt
-        self.asked = True
+        if not self.asked:
+            self.asked, self.asked_at = True, time.monotonic()

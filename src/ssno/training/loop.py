@@ -8,81 +8,78 @@ trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, step).
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ssno.base.device import float64
-from ssno.data.trajectories import Trajectories
 from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
+from ssno.models.operator import NeuralOperator
 from ssno.native.engine import use
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
 from ssno.runs.log import Log
-from ssno.runs.options import TrainOptions
+from ssno.runs.resuming import record_changes
 from ssno.runs.saved import save_description, save_weights
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
-from ssno.training.lessons import prepare
 from ssno.training.objective import Carry, Objective
 from ssno.training.optimiser import WeightAverage, make_optimiser, set_rate
-from ssno.training.processes import Place
+from ssno.training.prepared import prepare
+from ssno.training.processes import Process
 from ssno.training.reporter import Reporter
 from ssno.training.schedule import rate_factor
 from ssno.training.state import restore, run_tensors
+from ssno.training.task import Task
 
 STEPS_LOGGED_PER_EPOCH = 10
 
 
 class Loop:
-    """One run: a forecaster, its data, and where it writes.
+    """One run: what is to be trained, and where it writes.
 
     Args:
-        forecaster: the model with its units, on the CPU.
-        data: training trajectories.
-        valid: trajectories that pick the best weights.
-        options: how to train.
-        place: which process this is.
+        task: the model with its units, on the CPU, its data and options.
+        process: which process this is.
         folder: where checkpoints, log and weights go; None keeps everything in memory.
         stop_after: pretend to be interrupted after this many optimiser steps in all.
         tensorboard: also log to TensorBoard's files in the folder.
-        sections: what else goes into config.json.
     """
 
     def __init__(
         self,
-        forecaster: Forecaster,
-        data: Trajectories,
-        valid: Trajectories,
-        options: TrainOptions,
+        task: Task,
         *,
-        place: Place,
+        process: Process,
         reporter: Reporter,
         folder: Path | None = None,
         stop_after: int | None = None,
         tensorboard: bool = False,
-        sections: dict[str, Any] | None = None,
     ):
-        self.forecaster = forecaster.to(place.device)
-        self.valid, self.options, self.place, self.reporter = valid, options, place, reporter
-        self.folder, self.stop_after, self.tensorboard, self.sections = folder, stop_after, tensorboard, sections or {}
-        self.model = forecaster.model
+        self.task, self.valid, self.options = task, task.valid, task.options
+        self.forecaster = task.forecaster.to(process.device)
+        self.process, self.reporter = process, reporter
+        self.folder, self.stop_after, self.tensorboard = folder, stop_after, tensorboard
+        self.model, options = task.forecaster.model, task.options
         self.objective = Objective(
-            forecaster, compile=options.compile, surface_weight=options.surface_weight, area=areas(data)
+            task.forecaster,
+            spacing=task.data.spacing,
+            compile=options.compile,
+            surface_weight=options.surface_weight,
+            area=areas(task.data),
         )
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None
         self.source = BatchSource(
-            data,
+            task.data,
             batch_size=options.batch_size,
             seed=options.seed,
             workers=options.workers,
-            rank=place.rank,
-            world=place.world,
+            rank=process.rank,
+            world=process.world_size,
         )
         self.progress = Progress()
         self.best_weights: dict[str, Tensor] = {}
@@ -94,33 +91,35 @@ class Loop:
 
     def run(self, *, resume: bool = False) -> Forecaster:
         """Train to the end and leave the best weights in the forecaster."""
-        if resume:
-            self._resume()
-        elif self.folder is not None and self.place.leads:
-            save_description(self.folder, self.forecaster, **self.sections)
-        self.log = Log(self.folder if self.place.leads else None, progress=self.progress, tensorboard=self.tensorboard)
-        wrapped = self.place.wrap(self.objective)
+        if resume and self.folder is not None and has_checkpoint(self.folder / "last"):
+            self._resume(self.folder)
+        elif self.folder is not None and self.process.is_main:
+            save_description(self.folder, self.forecaster, **self.task.sections())
+        self.log = Log(
+            self.folder if self.process.is_main else None, progress=self.progress, tensorboard=self.tensorboard
+        )
+        self.wrapped = self.process.wrap(self.objective, idle=self._idle_parameters())
         self.saved_at = time.monotonic()
         self.began_at = self.saved_at - self.progress.seconds
         if self.progress.step == 0:
             self._save("last")  # from the first step on there is something to resume
-        devices = [self.place.device] if self.place.device.type == "cuda" else []
+        devices = [self.process.device] if self.process.device.type == "cuda" else []
         with Interruption() as interruption, torch.random.fork_rng(devices), use(self.options.engine):
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
-                    self._epoch(wrapped, interruption)
+                    self._epoch(interruption)
             finally:
                 self.reporter.end()
         self.model.load_state_dict(self.best_weights)
         return self.forecaster.eval()
 
-    def _epoch(self, objective: nn.Module, interruption: Interruption) -> None:
+    def _epoch(self, interruption: Interruption) -> None:
         epoch = self.progress.epoch
         every = max(1, self.source.batches_per_epoch // STEPS_LOGGED_PER_EPOCH)
         self.forecaster.train()
         for batch in self.source.epoch(epoch, first=self.progress.batch):
-            loss, asked = self._step(objective, batch, interruption.asked)
+            loss, asked = self._step(batch, interruption.asked)
             progress = self.progress
             self.progress = replace(
                 progress,
@@ -131,7 +130,7 @@ class Loop:
             )
             step = self.progress.step
             self.reporter.step(step=step, epoch=epoch, loss=loss, rate=self.last_rate)
-            if step % every == 0 and self.place.leads:
+            if step % every == 0 and self.process.is_main:
                 self.log.write("step", step=step, epoch=epoch, loss=loss, rate=self.last_rate)
             if asked or step == self.stop_after:
                 self._save("last")
@@ -140,13 +139,13 @@ class Loop:
                 self._save("last")
         self._finish_epoch(epoch)
 
-    def _step(self, objective: nn.Module, batch: Batch, asked: bool) -> tuple[float, bool]:
+    def _step(self, batch: Batch, asked: bool) -> tuple[float, bool]:
         """One optimiser step; the mean loss of the whole batch, and whether any process was asked to stop."""
         options, progress = self.options, self.progress
-        torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.place.rank))
-        lesson = prepare(
+        torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.process.rank))
+        prepared = prepare(
             self.forecaster,
-            batch.frames.to(self.place.device),
+            batch.frames.to(self.process.device),
             batch.samples,
             stage=options.rollout.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
@@ -154,20 +153,20 @@ class Loop:
             points=options.points,
             walls=options.loss == "volume_surface",
         )
-        # DDP averages gradients over processes; weighing by the whole batch makes that the mean over trajectories.
-        weight = self.place.world / batch.whole if batch.samples else 0.0
+        # Averaged over processes, what is weighed by the whole batch becomes the mean over trajectories.
+        weight = self.process.world_size / batch.whole if batch.samples else 0.0
         self.optimiser.zero_grad()
         carry: Carry | None = None
         local = 0.0
-        for part in range(len(lesson.parts)):
-            with self.place.collecting(objective, last=part + 1 == len(lesson.parts)):
+        for part in range(len(prepared.parts)):
+            with self.process.collecting(self.wrapped, last=part + 1 == len(prepared.parts)):
                 try:
-                    losses, carry = objective(lesson, part, carry)
+                    losses, carry = self.wrapped(prepared, part, carry)
                 except UndampedError:  # a mode that had damping has lost it to a step much too large
                     raise TrainingDiverged(self._what_diverged(float("nan"), float("nan"), batch)) from None
                 (losses.sum() * weight).backward()
             local += float64(losses.detach()).sum().item() if batch.samples else 0.0
-        total, stop = self.place.total([local, float(asked)])
+        total, stop = self.process.total([local, float(asked)])
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, options.clip or float("inf")).item()
         loss = total / batch.whole
@@ -203,7 +202,7 @@ class Loop:
         self.reporter.epoch(epoch=epoch, epochs=options.epochs, values=values, best=best)
         if best:
             self._keep_best()
-        if self.place.leads:
+        if self.process.is_main:
             seconds = time.monotonic() - self.began_at
             self.log.write("epoch", step=progress.step, epoch=epoch, **values, best=best, seconds=seconds)
         if best:
@@ -217,15 +216,15 @@ class Loop:
     def _evaluate(self) -> dict[str, float]:
         """Validation errors of the averaged weights if there are any; computed by one process, known to all."""
         values: dict[str, float] = {}
-        if self.place.leads:
+        if self.process.is_main:
             if self.average is not None:
                 self.average.swap(self.model)
             values = score(self.forecaster, self.valid, batch_size=max(1, self.options.batch_size)).means
             if self.average is not None:
                 self.average.swap(self.model)
         self.forecaster.train()
-        monitored = self.place.agree(values.get(self.options.monitor, 0.0))
-        return values if self.place.leads else {self.options.monitor: monitored}
+        monitored = self.process.agree(values.get(self.options.monitor, 0.0))
+        return values if self.process.is_main else {self.options.monitor: monitored}
 
     def _keep_best(self) -> None:
         if self.average is not None:
@@ -233,30 +232,39 @@ class Loop:
         self.best_weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         if self.average is not None:
             self.average.swap(self.model)
-        if self.folder is not None and self.place.leads:
+        if self.folder is not None and self.process.is_main:
             save_weights(self.folder, self.best_weights)
 
     def _save(self, name: str) -> None:
         if name == "last":
             self.saved_at = time.monotonic()
-        if self.folder is not None and self.place.leads:
+        if self.folder is not None and self.process.is_main:
             tensors = run_tensors(self.model, self.optimiser, self.average)
             tensors |= {f"best/{key}": value for key, value in self.best_weights.items()} if name == "last" else {}
             progress = replace(self.progress, seconds=time.monotonic() - self.began_at)
             save_checkpoint(self.folder / name, tensors, progress)
 
-    def _resume(self) -> None:
-        assert self.folder is not None
-        if not has_checkpoint(self.folder / "last"):  # killed before its first step
-            return
-        tensors, self.progress = load_checkpoint(self.folder / "last")
+    def _resume(self, folder: Path) -> None:
+        tensors, self.progress = load_checkpoint(folder / "last")
+        if self.process.is_main:
+            for name, (before, now) in record_changes(folder, self.task.description, self.progress).items():
+                rate = ": the learning rate follows the new length" if name == "train.epochs" else ""
+                self.reporter.say(f"{name} was {before} and is now {now}{rate}")
+        stopped_early = 0 < self.options.patience <= self.progress.stale
+        self.progress = replace(self.progress, finished=stopped_early or self.progress.epoch >= self.options.epochs)
         try:
             restore(tensors, self.model, self.optimiser, self.average)
         except ValueError as error:
-            raise ValueError(f"The checkpoint in {self.folder / 'last'} does not fit this run: {error}.") from None
+            raise ValueError(f"The checkpoint in {folder / 'last'} does not fit this run: {error}.") from None
         self.best_weights = {
             name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")
         }
+
+    def _idle_parameters(self) -> list[str] | None:
+        """Names, inside the objective, of parameters that no gradient reaches; None for modules that do not say."""
+        if not isinstance(self.model, NeuralOperator):
+            return None
+        return [f"forecaster.model.{name}" for name in self.model.idle_parameters()]
 
     def _where_to_resume(self) -> str:
         done = f"Stopped after step {self.progress.step} of {self.total_steps}"

@@ -26,11 +26,11 @@ from torch.utils._pytree import tree_leaves
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
-from ssno.runs.options import TrainOptions
 from ssno.runs.unrolling import Stage
-from ssno.training.lessons import prepare
 from ssno.training.objective import Objective
+from ssno.training.prepared import prepare
 from ssno.training.reporter import memory_in_use
+from ssno.training.task import Task
 
 HELD, HELD_RECOMPUTED = 1.25, 1.6
 BUDGET = 2**30
@@ -70,15 +70,13 @@ def peak_bytes(work: Callable[[], object]) -> int:
     return count.peak
 
 
-def forecast_memory(
-    forecaster: Forecaster, data: Trajectories, valid: Trajectories, options: TrainOptions, *, budget: int = BUDGET
-) -> int:
+def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
     """Bytes that a process training like this will hold at most; nothing larger than twice `budget` is tried.
 
     Call it in a young process: what this one holds already counts as needed.
     """
-    if not options.workers:
-        data = data.in_memory()
+    forecaster, valid, options = task.forecaster, task.valid, task.options
+    data = task.data if options.workers else task.data.in_memory()
     batch, valid_batch = min(options.batch_size, len(data)), min(options.batch_size, len(valid))
     stages = [replace(stage, forcing=float(stage.parallel)) for stage in options.rollout.stages(options.epochs)]
     plan = forecaster.window.plan(len(data.times))
@@ -113,11 +111,11 @@ def forecast_memory(
 
 
 def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int, points: int = 0) -> None:
-    """Forward and backward pass of a lesson, without an optimiser."""
-    objective = Objective(forecaster)
-    lesson, carry = prepare(forecaster, data.read(range(trajectories)), stage=stage, points=points), None
-    for part in range(len(lesson.parts)):
-        losses, carry = objective(lesson, part, carry)
+    """Forward and backward pass of a batch, without an optimiser."""
+    objective = Objective(forecaster, spacing=data.spacing)
+    prepared, carry = prepare(forecaster, data.read(range(trajectories)), stage=stage, points=points), None
+    for part in range(len(prepared.parts)):
+        losses, carry = objective(prepared, part, carry)
         losses.sum().backward()
     forecaster.zero_grad()
 

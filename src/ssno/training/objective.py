@@ -4,8 +4,8 @@ With teacher forcing every slot of a trajectory is predicted from true frames at
 computed once. Otherwise the model is unrolled from the first window: step by step it takes the true frame or its own
 prediction. `ssno.runs.unrolling` says which of the two, how far, and where gradients end.
 
-The parts of a lesson are trained one after the other. There is one, or, when the gradient is cut, one per piece: each
-has its own backward pass, so that only one piece is ever in memory. Summed over parts,
+The parts of a prepared batch are trained one after the other. There is one, or, when the gradient is cut, one per
+piece: each has its own backward pass, so that only one piece is ever in memory. Summed over parts,
 
     loss[b] = 1/S sum_s |answer[b, s] - truth[b, s]| / |truth[b, s]|          s the slots that count, S of them
 
@@ -17,6 +17,7 @@ the model predicted min(p, s - first) steps ahead, and the gradient knows only t
 Axes: b trajectory, t slot, c state field.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -28,11 +29,11 @@ from ssno.metrics.relative import frame_errors
 from ssno.metrics.surface import volume_and_surface
 from ssno.models.operator import OperatorState
 from ssno.training.compilation import compiled
-from ssno.training.lessons import Lesson
+from ssno.training.prepared import Prepared
 
 
 class Carry(NamedTuple):
-    """What one part of a lesson leaves to the next, without gradient."""
+    """What one part of a batch leaves to the next, without gradient."""
 
     frame: Tensor
     state: OperatorState
@@ -43,8 +44,9 @@ class Objective(nn.Module):
 
     Args:
         forecaster: the model with its units.
+        spacing: of the grid that is trained on, if it is not the one that the forecaster refers to.
         compile: run its forward pass through torch.compile.
-        surface_weight: weight of the wall, where lessons tell walls apart.
+        surface_weight: weight of the wall, where batches tell walls apart.
         area: weight of each grid point in the errors; None if all weigh the same.
     """
 
@@ -52,25 +54,25 @@ class Objective(nn.Module):
         self,
         forecaster: Forecaster,
         *,
+        spacing: Sequence[float] | None = None,
         compile: bool = False,
         surface_weight: float = 1.0,
         area: Tensor | None = None,
     ):
         super().__init__()
-        self.surface_weight, self.area = surface_weight, area
-        self.forecaster = forecaster
+        self.forecaster, self.spacing, self.surface_weight, self.area = forecaster, spacing, surface_weight, area
         self.predict = compiled(forecaster.forward) if compile else forecaster.forward
         self.step = compiled(forecaster.step) if compile else forecaster.step
 
-    def forward(self, lesson: Lesson, part: int = 0, carry: Carry | None = None) -> tuple[Tensor, Carry | None]:
+    def forward(self, prepared: Prepared, part: int = 0, carry: Carry | None = None) -> tuple[Tensor, Carry | None]:
         """What one part adds to the loss of each trajectory (b), and what the next part goes on from."""
-        slots = lesson.parts[part]
-        if lesson.forced is None:
-            answers = self._all_slots(lesson, slots.start)[:, : len(slots)]
+        slots = prepared.parts[part]
+        if prepared.forced is None:
+            answers = self._all_slots(prepared, slots.start)[:, : len(slots)]
         else:
-            answers, carry = self._unrolled(lesson, lesson.forced, slots, carry)
-        errors = self._errors(answers, lesson.truth[:, slots.start : slots.stop], lesson.wall)
-        return errors.sum(dim=1) / sum(map(len, lesson.parts)), carry
+            answers, carry = self._unrolled(prepared, prepared.forced, slots, carry)
+        errors = self._errors(answers, prepared.truth[:, slots.start : slots.stop], prepared.wall)
+        return errors.sum(dim=1) / sum(map(len, prepared.parts)), carry
 
     def _errors(self, answers: Tensor, truth: Tensor, wall: Tensor | None) -> Tensor:
         """The loss of every trajectory and slot."""
@@ -79,29 +81,30 @@ class Objective(nn.Module):
         volume, surface = volume_and_surface(answers, truth, wall)
         return volume.mean(dim=2) + self.surface_weight * surface.mean(dim=2)
 
-    def _all_slots(self, lesson: Lesson, first: int) -> Tensor:
+    def _all_slots(self, prepared: Prepared, first: int) -> Tensor:
         """Answers of slot `first` and all later ones."""
-        seen = lesson.seen
+        seen = prepared.seen
         with torch.no_grad():
-            for _ in range(lesson.stage.pushforward):
-                answers = self._from(first, seen, lesson.known)
+            for _ in range(prepared.stage.pushforward):
+                answers = self._from(first, seen, prepared.known)
                 seen = torch.cat([seen[:, : first + 1], answers[:, :-1]], dim=1)
-        return self._from(first, seen, lesson.known)
+        return self._from(first, seen, prepared.known)
 
     def _from(self, first: int, seen: Tensor, known: Tensor) -> Tensor:
-        answers = self.predict(seen, known)
+        answers = self.predict(seen, known, spacing=self.spacing)
         return answers[:, first - (seen.shape[1] - answers.shape[1]) :]
 
-    def _unrolled(self, lesson: Lesson, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
-        seen, known, given = lesson.seen, lesson.known, lesson.given
+    def _unrolled(self, prepared: Prepared, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
+        seen, known, given = prepared.seen, prepared.known, prepared.given
         if carry is None:
-            carry = Carry(seen[:, given - 1], self.forecaster.start(seen[:, :given], known[:, :given]))
+            state = self.forecaster.start(seen[:, :given], known[:, :given], spacing=self.spacing)
+            carry = Carry(seen[:, given - 1], state)
         (frame, state), answers = carry, []
         for slot in slots:
             if slot >= given:
                 true = forced[:, slot].view(-1, *(1,) * (frame.ndim - 1))
                 frame = torch.where(true, seen[:, slot], frame)
-            if lesson.stage.recompute:
+            if prepared.stage.recompute:
                 frame, state = checkpoint(self.step, frame, known[:, slot], state, use_reentrant=False)
             else:
                 frame, state = self.step(frame, known[:, slot], state)

@@ -28,6 +28,10 @@ class Reporter(abc.ABC):
     def end(self) -> None:
         """The run ends, however it does."""
 
+    def say(self, line: str) -> None:
+        """Something worth knowing once, outside the course of the run."""
+        print(line, file=sys.stderr, flush=True)
+
 
 class Silent(Reporter):
     """Says nothing."""
@@ -42,6 +46,9 @@ class Silent(Reporter):
         pass
 
     def end(self) -> None:
+        pass
+
+    def say(self, line: str) -> None:
         pass
 
 
@@ -85,7 +92,7 @@ class Plain(Reporter):
     def begin(self, *, step: int, total: int) -> None:
         self.first, self.total = step, total
         self.started = self.spoken = time.monotonic()
-        self._say(f"training: step {step} of {total}")
+        self.say(f"training: step {step} of {total}")
 
     def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
         now = time.monotonic()
@@ -94,17 +101,14 @@ class Plain(Reporter):
             pace = (now - self.started) / (step - self.first)
             left = time.strftime("%H:%M:%S", time.gmtime(pace * (self.total - step)))
             memory = f"{memory_in_use() / 2**30:.1f} GiB"
-            self._say(f"step {step} of {self.total}  loss {loss:.4f}  rate {rate:.1e}  {memory}  left {left}")
+            self.say(f"step {step} of {self.total}  loss {loss:.4f}  rate {rate:.1e}  {memory}  left {left}")
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:
         self.spoken = time.monotonic()
-        self._say(epoch_line(epoch, epochs, values, best))
+        self.say(epoch_line(epoch, epochs, values, best))
 
     def end(self) -> None:
         pass
-
-    def _say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
 
 
 def epoch_line(epoch: int, epochs: int, values: dict[str, float], best: bool) -> str:

@@ -25,7 +25,7 @@ Key = tuple[int, int, int]
 """Seed, epoch and step."""
 
 
-class Lesson(NamedTuple):
+class Prepared(NamedTuple):
     """What the model may see, what it should say, and in which slots that counts."""
 
     seen: Tensor
@@ -55,7 +55,7 @@ def prepare(
     noise: float = 0.0,
     points: int = 0,
     walls: bool = False,
-) -> Lesson:
+) -> Prepared:
     """Make a batch ready; `samples` are the trajectories' numbers in the dataset, and none gets no noise.
 
     Of clouds, `points` points are drawn, the same of every case in the batch (0: all), and `walls` finds their walls.
@@ -83,12 +83,12 @@ def prepare(
     if stage.parallel:
         # A model that takes K frames as channels has no answer before its first window.
         slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)
-        return Lesson(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, wall)
+        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, wall)
     forced = forced_frames(stage.forcing, seen.shape[1], key, drawn_for).to(seen.device)
     slots = range(plan.start, plan.loss_slots.stop)
     size = stage.cut or len(slots)
     parts = tuple(slots[first : first + size] for first in range(0, len(slots), size))
-    return Lesson(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, wall)
+    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, wall)
 
 
 def places(room: int, key: Key, samples: Sequence[int]) -> list[int]:

@@ -1,0 +1,180 @@
+"""What is to be trained: a model with its units, its data and its options, put together in one place.
+
+    task_for(run)                          everything from a description (`ssno.runs.run`)
+    task_for(SSNOConfig(), data)           a model still to be built: the recipe completes it for these data
+    task_for(model, data)                  a model of your own making, taken as it is
+
+All three follow one rule: what is not said comes from the data (channels, axes, known fields' alignment) and from the
+recipe (options; for models still to be built also their settings).
+"""
+
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ssno.base.provenance import provenance
+from ssno.data.defaults import defaults_of
+from ssno.data.normalise import fit
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Alignment, Window
+from ssno.forecasting.forecaster import Forecaster
+from ssno.models.config import OperatorConfig
+from ssno.runs.folder import open_run
+from ssno.runs.options import Recipe, TrainOptions
+from ssno.runs.options import recipe as named_recipe
+from ssno.runs.run import Run, read_run
+from ssno.runs.saved import reference_spacing
+from ssno.runs.unrolling import check_frames
+
+HELD_OUT = 10  # without validation data, the last tenth of the trajectories is held out
+
+
+@dataclass(frozen=True)
+class Task:
+    """A forecaster to be trained, trajectories to train and to validate on, how, and the words for config.json."""
+
+    forecaster: Forecaster
+    data: Trajectories
+    valid: Trajectories
+    options: TrainOptions
+    description: dict[str, Any]
+
+    def sections(self) -> dict[str, Any]:
+        """What config.json says about the run."""
+        counted = {"train": describe_data(self.data), "valid": describe_data(self.valid)}
+        return {"run": self.description, "data": counted, "provenance": provenance()}
+
+
+def task_for(
+    model: nn.Module | OperatorConfig | Run[Any],
+    data: Trajectories | None = None,
+    *,
+    valid: Trajectories | None = None,
+    recipe: Recipe = "fast",
+    options: TrainOptions | None = None,
+    window: Window | None = None,
+    alignment: Alignment | None = None,
+    resumed: Path | None = None,
+    **changes: Any,
+) -> Task:
+    """Put a training together; see `ssno.training.train` for the arguments, `resumed` is the folder of a run."""
+    if isinstance(model, Run):
+        if data is not None or valid is not None or options or window or alignment or changes:
+            raise ValueError("A `Run` says everything about a training. Change its fields instead of giving more.")
+        data = model.data.load("train")
+        return task_of_run(model.completed(data), data, model.data.load("valid"), resumed=resumed)
+    if data is None:
+        raise ValueError("`data` is missing: give the trajectories to train on.")
+    if valid is None:
+        data, valid = hold_out(data)
+    options = (
+        replace(options, **changes)
+        if options
+        else named_recipe(recipe, n_dims=len(data.axes), dataset=data.name, **changes)
+    )
+    alignment = alignment or defaults_of(data.name).alignment
+    if isinstance(model, OperatorConfig):
+        chosen = [f"model.{f.name}" for f in fields(model) if getattr(model, f.name) != getattr(type(model)(), f.name)]
+        run = Run(model=model, train=options, alignment=alignment).completed(data, recipe=recipe, given=chosen)
+        model = run.build_model()
+    described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
+    window = window or Window(size=frames_seen(model))
+    return checked(model, data, valid, options, window=window, alignment=alignment, description=described)
+
+
+def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resumed: Path | None = None) -> Task:
+    """The training that a run describes, on its data; a resumed one has its weights in its checkpoint."""
+    spacing = None
+    if resumed is not None and run.start_from is not None:
+        run, spacing = replace(run, model=read_run(resumed).model), reference_spacing(resumed)
+    if resumed is not None or run.start_from is None:
+        model: nn.Module = run.build_model()
+    else:
+        source = open_run(run.start_from)
+        model = source.forecaster.model.train()
+        run = replace(run, model=model.config)
+        if source.dataset in (run.data.name, data.name):
+            spacing = source.forecaster.spacing  # another grid of the same domain: kernels keep their lengths
+    parts = {"window": run.window, "alignment": run.alignment, "spacing": spacing, "description": run.to_json()}
+    return checked(model, data, valid, run.train, **parts)  # type: ignore[arg-type]
+
+
+def checked(
+    model: nn.Module,
+    data: Trajectories,
+    valid: Trajectories,
+    options: TrainOptions,
+    *,
+    window: Window,
+    alignment: Alignment,
+    description: dict[str, Any],
+    spacing: tuple[float, ...] | None = None,
+) -> Task:
+    """A task whose parts fit each other; what does not is refused before anything is computed or written."""
+    check_fit(model, data)
+    check_fit(model, valid)
+    window.plan(len(valid.times))
+    check_frames(options.rollout.stages(options.epochs), window, len(data.times))
+    forecaster = Forecaster(
+        model,
+        normalisers=fit(data, options.normalisation),
+        increment=options.increment,
+        window=window,
+        alignment=alignment,
+        spacing=spacing or data.spacing,
+    )
+    return Task(forecaster, data, valid, options, description)
+
+
+def hold_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
+    """Training and validation trajectories: the last tenth, at least one, validates."""
+    if len(data) < 2:
+        raise ValueError(f"`data` has {len(data)} trajectories, too few to hold one out. Give `valid`.")
+    held = max(1, len(data) // HELD_OUT)
+    return data.select(indices=range(len(data) - held)), data.select(indices=range(len(data) - held, len(data)))
+
+
+def frames_seen(model: nn.Module) -> int:
+    """How many frames a model looks at: its memory, or the frames it takes as channels."""
+    taken = getattr(model, "frames_as_channels", 0)
+    return taken or int(getattr(getattr(model, "config", None), "memory_window", 1))
+
+
+def check_fit(model: nn.Module, data: Trajectories) -> None:
+    """Refuse data that the model cannot take, before anything is computed or written."""
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError(f"{type(model).__name__} has nothing to learn. Evaluate it as it is.")
+    config = getattr(model, "config", None)
+    if config is None:
+        return
+    found = {
+        "n_dims": (len(data.axes), f"the grid of {data.name!r} has the axes {', '.join(a.name for a in data.axes)}"),
+        "in_channels": (
+            len(data.fields) + len(data.context_fields),
+            f"{data.name!r} has the fields {', '.join((*data.fields, *data.context_fields))}",
+        ),
+        "out_channels": (len(data.fields), f"{data.name!r} predicts {', '.join(data.fields)}"),
+    }
+    for name, (expected, reason) in found.items():
+        value = getattr(config, name, expected)
+        if value != expected:
+            raise ValueError(f"The model has {name} = {value}, but {reason}. Build it with `{name}={expected}`.")
+    if isinstance(config, OperatorConfig):
+        config.check_grid_type(data.grid_type)
+    check_grid = getattr(model, "check_grid", None)
+    if callable(check_grid):
+        check_grid(tuple(axis.points for axis in data.axes))
+
+
+def describe_data(data: Trajectories) -> dict[str, Any]:
+    """What a run's config says about its data."""
+    return {
+        "name": data.name,
+        "shape": list(data.shape),
+        "fields": list(data.fields),
+        "context_fields": list(data.context_fields),
+        "spacing": list(data.spacing),
+        "times": [float(data.times[0]), float(data.times[-1])],
+    }
