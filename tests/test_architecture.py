@@ -62,6 +62,15 @@ def test_lower_packages_never_import_higher_ones() -> None:
     assert not offences, offences
 
 
+def test_equations_never_import_schemes() -> None:
+    for path in sorted((SOURCE / "pde" / "equations").glob("*.py")):
+        assert "ssno.pde.schemes" not in [
+            (node.module or "").rpartition(".")[0]
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom)
+        ], path
+
+
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
     offender = tmp_path / "offender.py"
     offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")

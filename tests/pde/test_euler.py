@@ -6,10 +6,10 @@ import torch
 from scipy.optimize import curve_fit
 from torch import Tensor
 
-from ssno.pde.equations.euler import Euler, cell_averages, heun
 from ssno.pde.equations.gas import FLOOR, to_conserved, to_primitive
 from ssno.pde.equations.riemann import GasState, riemann_solution
 from ssno.pde.problems.problem import Axis
+from ssno.pde.schemes.euler import Euler, cell_averages, heun
 from ssno.pde.schemes.hllc import hllc_flux
 from ssno.pde.schemes.marching import march
 

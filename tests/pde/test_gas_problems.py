@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.pde.equations.euler import cell_averages
 from ssno.pde.problems.gas_problem import GasProblem
 from ssno.pde.problems.problem import SolverDiverged
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
+from ssno.pde.schemes.euler import cell_averages
 
 SMALL = {"points": 16, "cells": 32, "frames": 3, "frame_interval": 0.05}
 

@@ -59,7 +59,7 @@ def test_the_order_holds_with_a_travelling_frame(integrator: Callable) -> None:
     grid = line(16.0, 64)
     still = burgers(grid, diffusivity=0.1)
     carried = advection_diffusion(grid, diffusivity=0.1, velocity=(3.0,))
-    order = observed_order(integrator, SpectralEquation(grid, carried.linear, still.nonlinear), two_waves(grid), 32)
+    order = observed_order(integrator, SpectralEquation(grid, carried.linear, still.rate), two_waves(grid), 32)
     assert abs(order - 4) < 0.1
 
 
@@ -94,7 +94,7 @@ def test_every_trajectory_may_have_its_own_viscosity(integrator: Callable) -> No
     grid = line(16.0, 48)
     start = two_waves(grid).repeat(2, 1, 1)
     single = [kuramoto_sivashinsky(grid, viscosity=v) for v in (0.1, 0.3)]
-    both = SpectralEquation(grid, torch.stack([one.linear[None] for one in single]), single[0].nonlinear)
+    both = SpectralEquation(grid, torch.stack([one.linear[None] for one in single]), single[0].rate)
     together = at_time_one(integrator, both, start, 50)
     apart = torch.cat([at_time_one(integrator, one, start[:1], 50) for one in single])
     torch.testing.assert_close(together, apart, rtol=1e-13, atol=1e-15)
@@ -158,6 +158,6 @@ def test_a_factor_folded_into_the_weights_gives_the_same_step() -> None:
     """`burgers` has a term with a factor; hidden inside a plain function, it is multiplied in every stage instead."""
     grid = line(16.0, 48)
     folded = burgers(grid, diffusivity=0.1)
-    hidden = SpectralEquation(grid, folded.linear, lambda modes, time: folded.nonlinear(modes, time).contiguous())
+    hidden = SpectralEquation(grid, folded.linear, lambda modes, time: folded.rate(modes, time).contiguous())
     ends = [at_time_one(etdrk4, equation, two_waves(grid), 20) for equation in (folded, hidden)]
     torch.testing.assert_close(*ends, rtol=1e-13, atol=1e-15)

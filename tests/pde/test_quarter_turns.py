@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.equations.euler import Euler
 from ssno.pde.equations.gas import to_conserved
 from ssno.pde.problems.problem import Axis
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.quarter_turns import turned_wrap, unfold
+from ssno.pde.schemes.euler import Euler
 from ssno.pde.schemes.finite_volume import wrap
 
 

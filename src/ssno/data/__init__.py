@@ -1,1 +1,56 @@
+"""Trajectories: generated, read from files, normalised, divided and windowed. Built on `ssno.pde`."""
 
+from ssno.data.context import choose_context
+from ssno.data.defaults import Defaults, defaults_of
+from ssno.data.division import divide, hold_out
+from ssno.data.errors import DataError
+from ssno.data.files.inspection import Inspection, inspect_data
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.load import load_dataset
+from ssno.data.make.generate import Outcome, generate
+from ssno.data.make.plan import Plan
+from ssno.data.make.recipes import DATASETS, build_plan, build_problem
+from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
+from ssno.data.options import DataOptions
+from ssno.data.reduction import Reduction
+from ssno.data.store.convert import convert_data
+from ssno.data.store.growing import FrameWriter
+from ssno.data.store.storage import Layout
+from ssno.data.store.verify import Verdict, verify
+from ssno.data.trajectories import Frames, Trajectories
+from ssno.data.windows import Alignment, FrameRoles, Window
+
+__all__ = [
+    "DATASETS",
+    "AffineMap",
+    "Alignment",
+    "DataError",
+    "DataOptions",
+    "Defaults",
+    "FrameRoles",
+    "FrameWriter",
+    "Frames",
+    "Inspection",
+    "Layout",
+    "Normaliser",
+    "Normalisers",
+    "Outcome",
+    "Plan",
+    "ReadOptions",
+    "Reduction",
+    "Trajectories",
+    "Verdict",
+    "Window",
+    "build_plan",
+    "build_problem",
+    "choose_context",
+    "convert_data",
+    "defaults_of",
+    "divide",
+    "fit",
+    "generate",
+    "hold_out",
+    "inspect_data",
+    "load_dataset",
+    "verify",
+]

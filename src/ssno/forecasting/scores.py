@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ssno.base.device import float64
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import Plan, Window, next_frames, slot_context
+from ssno.data.windows import FrameRoles, Window, next_frames, slot_context
 from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
@@ -164,12 +164,12 @@ def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:
         yield chosen, data.read(chosen)
 
 
-def elapsed(data: Trajectories, plan: Plan) -> list[float]:
+def elapsed(data: Trajectories, plan: FrameRoles) -> list[float]:
     """Time of every scored frame since the last given one."""
     return [float(data.times[frame] - data.times[plan.start]) for frame in plan.scored]
 
 
-def find_runaways(forecast: Tensor, frames: Frames, plan: Plan, *, first: int) -> list[Runaway]:
+def find_runaways(forecast: Tensor, frames: Frames, plan: FrameRoles, *, first: int) -> list[Runaway]:
     """Forecasts with a frame that is not finite or 10 times above anything in the whole true trajectory."""
     steps = runaway_step(forecast, largest(frames.state[:, plan.given.start :])).tolist()
     return [

@@ -1,5 +1,36 @@
-"""Equations, time integrators and initial conditions: batched, float64, on one thread. Knows nothing of learning.
+"""Equations, time integrators and problems with known answers. Knows nothing about learning.
 
-An equation says what (`equations`, `finite_volume`), an integrator how (`integrators`, `marching`), a rollout how
-often (`rollout`). Problems join them with a grid and a distribution of initial conditions.
+`problems` are what `ssno data generate` solves; `equations` say what to solve and never import `schemes`, which say
+how.
 """
+
+from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
+from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.gray_scott import GrayScott
+from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, SolverDiverged
+from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
+from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
+from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
+
+__all__ = [
+    "AdvectionDiffusion",
+    "Axis",
+    "Burgers",
+    "GrayScott",
+    "Heat",
+    "HeatBox",
+    "KuramotoSivashinsky",
+    "LinearProblem",
+    "Parameters",
+    "Problem",
+    "Progress",
+    "RayleighTaylor",
+    "RichtmyerMeshkov",
+    "Solution",
+    "SolverDiverged",
+    "TorusLi",
+    "TorusVis",
+    "TorusVisForce",
+]

@@ -84,7 +84,7 @@ def generate(
     kept = finished_shards(folder, mine)
     todo = [shard for shard in mine if shard.path not in kept]
     if todo and not dry_run:
-        open_folder(plan, folder)
+        prepare_folder(plan, folder)
     cost = forecast(plan, todo, workers=workers, batch=batch, provenance=origin)
     check_room(cost, folder)
     announce(cost)
@@ -140,7 +140,7 @@ def compare(theirs: Mapping[str, Any], ours: Mapping[str, Any], prefix: str = ""
     return differences
 
 
-def open_folder(plan: Plan, folder: Path) -> None:
+def prepare_folder(plan: Plan, folder: Path) -> None:
     """Make the folder and leave the recipe in it; a folder that cannot be written is found out here."""
     try:
         (folder / PROGRESS).mkdir(parents=True, exist_ok=True)

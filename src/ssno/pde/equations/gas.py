@@ -4,7 +4,7 @@
     primitive   rho, u, v, p, c
 
 c is the mass fraction of a passive tracer. Fluxes live in `ssno.pde.schemes.hllc`, the scheme in
-`ssno.pde.equations.euler`.
+`ssno.pde.schemes.euler`.
 
 Axes: b trajectory, 5 variables in the order above, *cells space.
 """

@@ -15,23 +15,34 @@ from dataclasses import dataclass
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde.equations.steepening import Steepening
+from ssno.pde.equations.steepening import Steepening, engine
 from ssno.pde.grids import SpectralGrid
 
 Modes = Complex[Tensor, "b c *modes"]
 Nonlinear = Callable[[Tensor, float], Tensor]
+CompiledStep = Callable[[Sequence[Tensor], Sequence[Tensor]], Nonlinear]
+"""(factors of the state, weights of the nonlinear terms) -> step."""
 
 
 @dataclass(frozen=True)
 class SpectralEquation:
-    """Linear symbol and nonlinear term `nonlinear(modes, time)`, which returns memory the caller may overwrite.
+    """Linear symbol and nonlinear term `factor * nonlinear(modes, time)`, in memory the caller may overwrite.
 
-    `nonlinear=None` means that the equation is linear and every integrator is exact.
+    `nonlinear=None` means that the equation is linear and every integrator is exact. `factor` is a symbol that
+    integrators may fold into their weights. `compiled`, if there is one, makes a compiled ETDRK4 step out of them.
     """
 
     grid: SpectralGrid
     linear: Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
     nonlinear: Nonlinear | None = None
+    factor: Complex[Tensor, "*modes"] | None = None
+    compiled: CompiledStep | None = None
+
+    def rate(self, modes: Modes, time: float) -> Modes:
+        """The nonlinear term itself."""
+        assert self.nonlinear is not None
+        term = self.nonlinear(modes, time)
+        return term if self.factor is None else term.mul_(self.factor)
 
 
 def advection_diffusion(grid: SpectralGrid, *, diffusivity: float, velocity: Sequence[float] = ()) -> SpectralEquation:
@@ -53,7 +64,7 @@ def burgers(grid: SpectralGrid, *, diffusivity: float) -> SpectralEquation:
 
     Waves steepen into shocks of width about 4 diffusivity / jump, which the grid must resolve.
     """
-    return SpectralEquation(grid, diffusivity * grid.laplacian(), Steepening(grid))
+    return steepening_equation(grid, diffusivity * grid.laplacian())
 
 
 def kuramoto_sivashinsky(grid: SpectralGrid, *, viscosity: float) -> SpectralEquation:
@@ -63,4 +74,11 @@ def kuramoto_sivashinsky(grid: SpectralGrid, *, viscosity: float) -> SpectralEqu
     hands their energy to short waves, which are damped. The result is space-time chaos.
     """
     squared = grid.wavenumbers()[0].square()
-    return SpectralEquation(grid, squared - viscosity * squared.square(), Steepening(grid))
+    return steepening_equation(grid, squared - viscosity * squared.square())
+
+
+def steepening_equation(grid: SpectralGrid, linear: Float[Tensor, "*modes"]) -> SpectralEquation:
+    """u_t + (u^2 / 2)_x = linear u, with a compiled step where this machine has one."""
+    term = Steepening(grid)
+    step = term.compiled_step if engine(grid.shape[0]) == "native" else None
+    return SpectralEquation(grid, linear, term.squared, term.factor, step)

@@ -4,7 +4,7 @@ A concrete problem says what the gas is at t = 0 as a function of (x, y); cells 
 The published grid has `cells` per side. The solver's may be `refine` times finer: its cells are averaged, not skipped,
 because cell averages are what the scheme computes. Points of the published grid are then skipped to store `points`.
 If quarter turns leave the flow unchanged, one quarter is solved (`ssno.pde.quarter_turns`). The scheme is
-`ssno.pde.equations.euler`, every trajectory on its own clock (`ssno.pde.schemes.marching`). Predicted channels are
+`ssno.pde.schemes.euler`, every trajectory on its own clock (`ssno.pde.schemes.marching`). Predicted channels are
 primitive; the dye, and the potential if there is gravity, are known fields.
 
 Axes: n trajectory, t frame, c channel, x, y cells.
@@ -21,7 +21,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.equations.euler import Euler, cell_averages, heun
 from ssno.pde.equations.gas import to_primitive
 from ssno.pde.problems.problem import (
     Axis,
@@ -35,6 +34,7 @@ from ssno.pde.problems.problem import (
     check_positive,
 )
 from ssno.pde.quarter_turns import turned_wrap, unfold
+from ssno.pde.schemes.euler import Euler, cell_averages, heun
 from ssno.pde.schemes.finite_volume import wrap
 from ssno.pde.schemes.marching import march
 from ssno.pde.schemes.rollout import one_thread

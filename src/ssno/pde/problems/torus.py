@@ -26,7 +26,6 @@ from typing import ClassVar, get_args
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.equations.vorticity import COURANT, vorticity_frames
 from ssno.pde.forcing import WaveForce
 from ssno.pde.gaussian_fields import Convention, gaussian_field
 from ssno.pde.grids import SpectralGrid
@@ -41,6 +40,7 @@ from ssno.pde.problems.problem import (
     check_multiple,
     check_positive,
 )
+from ssno.pde.schemes.vorticity_frames import COURANT, vorticity_frames
 
 FORCE = 0.1
 LI_WAVES = np.array([[1, 1]])

@@ -18,7 +18,6 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.pde.equations.spectral import Modes, SpectralEquation
-from ssno.pde.equations.steepening import Steepening, engine, native_step
 
 Step = Callable[[Tensor, float], Tensor]
 Symbol = Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
@@ -39,14 +38,10 @@ def etdrk4(equation: SpectralEquation, dt: float) -> Step:
     if equation.nonlinear is None:
         return _exact(equation, dt)
     e_whole, e_half, q, *last_weights = etdrk4_coefficients(equation.linear, dt)
-    nonlinear, factor = equation.nonlinear, torch.ones((), dtype=torch.float64)
-    if isinstance(nonlinear, Steepening):
-        grid, factor = nonlinear.grid, nonlinear.factor
-        if engine(grid.shape[0]) == "native" and not equation.linear.is_complex() and equation.linear.ndim == 1:
-            turn = factor.imag / 2  # the compiled transform is twice the one that the factor belongs to
-            stages = (q, q * (e_half - 1), 2 * q, *last_weights)
-            return native_step(grid, [e_whole, e_half, *(weight * turn for weight in stages)])
-        nonlinear = nonlinear.squared
+    if equation.compiled is not None:
+        return equation.compiled((e_whole, e_half), (q, q * (e_half - 1), 2 * q, *last_weights))
+    nonlinear = equation.nonlinear
+    factor = torch.ones((), dtype=torch.float64) if equation.factor is None else equation.factor
     whole, half = Weight(e_whole), Weight(e_half)
     stage, early, late = (Weight(weight * factor) for weight in (q, q * (e_half - 1), 2 * q))
     first, middle, last = (Weight(weight * factor) for weight in last_weights)
@@ -70,7 +65,7 @@ def ifrk4(equation: SpectralEquation, dt: float) -> Step:
     _check_step(dt)
     if equation.nonlinear is None:
         return _exact(equation, dt)
-    nonlinear, is_real = equation.nonlinear, not equation.linear.is_complex()
+    nonlinear, is_real = equation.rate, not equation.linear.is_complex()
     half = _factor(torch.exp(equation.linear * (dt / 2)))
     whole = _factor(torch.exp(equation.linear * dt))
 
