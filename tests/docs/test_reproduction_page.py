@@ -1,44 +1,38 @@
-"""REPRODUCTION.md says what results/reproduce says."""
+"""REPRODUCTION.md says what results/reproduce says, and the command that fills it does."""
 
-import importlib.util
-import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from ssno.experiments.catalogue import EXPERIMENTS
+from ssno.cli.main import main
+from ssno.experiments.page import conclusion, filled
 
 ROOT = Path(__file__).parents[2]
-FOUND = sorted((ROOT / "results" / "reproduce").glob("*/finding.json"))
-specification = importlib.util.spec_from_file_location("reproduction", ROOT / "docs" / "scripts" / "reproduction.py")
-assert specification is not None
-assert specification.loader is not None
-reproduction = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(reproduction)
+RESULTS = ROOT / "results" / "reproduce"
 
 
-@pytest.mark.parametrize("page", reproduction.PAGES)
+@pytest.mark.parametrize("page", ["REPRODUCTION.md", "docs/training.md"])
 def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
     written = (ROOT / page).read_text(encoding="utf-8")
-    assert reproduction.filled(written) == written
+    assert filled(written, RESULTS) == written, "run `ssno reproduce --page REPRODUCTION.md`"
 
 
-def test_the_script_would_notice_a_changed_number() -> None:
-    page = (ROOT / "REPRODUCTION.md").read_text(encoding="utf-8")
-    assert reproduction.filled(page.replace("| **holds** |", "| **perhaps** |")) == page
+def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(RESULTS / "headline", tmp_path / "made" / "cpu" / "headline")
+    (tmp_path / "made" / "cpu" / "headline" / "dots.png").write_bytes(b"picture")
+    page = tmp_path / "page.md"
+    page.write_text("<!-- summary -->\nold\n<!-- end -->\n<!-- verdicts headline -->\n| **perhaps** |\n<!-- end -->\n")
+    main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made")])
+    assert "headline" in capsys.readouterr().out
+    assert "| `headline`, cpu |" in page.read_text()
+    assert "| KS 0.1: SS-NO below FFNO | **holds** |" in page.read_text()
+    assert "perhaps" not in page.read_text()
+    assert (tmp_path / "docs" / "images" / "reproduce-dots.png").read_bytes() == b"picture"
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.parent.name)
-def test_every_stored_finding_carries_where_it_comes_from(path: Path) -> None:
-    finding = json.loads(path.read_text(encoding="utf-8"))
-    assert finding["experiment"] in EXPERIMENTS
-    assert {"commit", "torch", "processor", "cores"} <= set(finding["provenance"])
-    assert "dirty" not in finding["provenance"]["commit"]
-    assert finding["verdicts"]
-
-
-def test_every_picture_of_the_page_exists() -> None:
-    page = (ROOT / "REPRODUCTION.md").read_text(encoding="utf-8")
-    pictures = [part.split(")")[0] for part in page.split("](")[1:] if part.split(")")[0].endswith(".png")]
-    assert pictures
-    assert all((ROOT / picture).is_file() for picture in pictures)
+def test_a_conclusion_without_tables_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cost").mkdir()
+    (tmp_path / "cost" / "finding.json").write_text('{"format": "ssno-finding", "version": 1, "verdicts": []}')
+    with pytest.raises(ValueError, match="lacks its verdicts or tables. Make it again with: ssno reproduce cost"):
+        conclusion(tmp_path, "cost")

@@ -25,6 +25,7 @@ from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_
 from ssno.experiments.catalogue import EXPERIMENTS, MISSING, find_experiment
 from ssno.experiments.conclusions import document, store
 from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.page import write_page
 from ssno.experiments.status import standings
 from ssno.experiments.status import status as status_of
 from ssno.experiments.trial import Scale, Trial
@@ -41,6 +42,7 @@ def reproduce(
     until: str | None = None,
     list: bool = False,
     status: bool = False,
+    page: Path | None = None,
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
@@ -59,6 +61,7 @@ def reproduce(
         until: Stop at this time of day, as 06:00; every run saves itself and the same command goes on from there.
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
+        page: Fill in the tables of this Markdown page, after collecting what was concluded at this scale beside it.
         dry_run: Say what would run and how long; trains nothing, but makes missing data to measure with.
         json: Print the finding, the list or the forecast as JSON.
     """
@@ -66,6 +69,10 @@ def reproduce(
     folder = out / scale
     if list:
         show_all(scale, folder, console, as_json=json)
+        return
+    if page is not None:
+        taken = write_page(page, collected_from=folder)
+        print(f"{page} is filled in; collected: {', '.join(taken) or 'nothing new'}.")
         return
     if status:
         show_status(name, scale, seeds, folder, cores or available_cores(), console, as_json=json)

@@ -1,0 +1,97 @@
+"""Pages whose tables are made from stored conclusions: `ssno reproduce --page REPRODUCTION.md`.
+
+A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce beside it:
+
+    <!-- summary -->                every experiment: what the paper reports, and how many claims hold
+    <!-- verdicts NAME -->          the claims of one experiment
+    <!-- table NAME NUMBER -->      one of its tables
+
+so that no number between them is typed by hand. Conclusions are first collected from where experiments put them.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ssno.base import DocumentError, read_document, write_whole
+from ssno.experiments.catalogue import EXPERIMENTS
+from ssno.experiments.conclusions import FORMAT, VERSION
+from ssno.experiments.verdicts import OPEN
+
+BLOCK = re.compile(r"(<!-- (summary|verdicts|table)(?: ([\w-]+))?(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def write_page(page: Path, *, collected_from: Path) -> list[str]:
+    """Collect conclusions into results/reproduce and docs/images beside the page, fill it, and name them."""
+    results, images = page.parent / "results" / "reproduce", page.parent / "docs" / "images"
+    taken = []
+    for path in sorted(collected_from.glob("*/finding.json")):
+        target = results / path.parent.name
+        target.mkdir(parents=True, exist_ok=True)
+        images.mkdir(parents=True, exist_ok=True)
+        for name in ("finding.json", "runs.csv"):
+            if (path.parent / name).is_file():
+                shutil.copyfile(path.parent / name, target / name)
+        for picture in path.parent.glob("*.png"):
+            shutil.copyfile(picture, images / f"reproduce-{picture.name}")
+        taken.append(path.parent.name)
+    write_whole(page, filled(page.read_text(encoding="utf-8"), results).encode())
+    return taken
+
+
+def filled(page: str, results: Path) -> str:
+    """The text of a page with every block made anew."""
+
+    def block(match: re.Match[str]) -> str:
+        opening, kind, name, number, ending = match.groups()
+        if kind == "summary":
+            return f"{opening}{summary(results)}{ending}"
+        found = conclusion(results, name)
+        if kind == "verdicts":
+            rows = [(v["claim"], f"**{v['answer']}**", v["evidence"]) for v in found["verdicts"]]
+            return f"{opening}{markdown(('claim', 'our data say', 'numbers'), rows)}{ending}"
+        sheet = found["tables"][int(number)]
+        return f"{opening}{sheet['title']}\n\n{markdown(sheet['headings'], sheet['rows'])}{ending}"
+
+    return BLOCK.sub(block, page)
+
+
+def summary(results: Path) -> str:
+    """A row per experiment with results: the paper's report, and claims by answer."""
+    rows = []
+    for name, kind in EXPERIMENTS.items():
+        if not (results / name / "finding.json").is_file():
+            continue
+        found = conclusion(results, name)
+        answers = [verdict["answer"] for verdict in found["verdicts"]]
+        told = [f"{answers.count(answer)} {answer}" for answer in ("holds", "does not hold") if answer in answers]
+        told += [f"{answers.count(OPEN)} not decidable"] if OPEN in answers else []
+        decided = [v for v in found["verdicts"] if v["answer"] != OPEN]
+        first = (
+            f"; first: {decided[0]['claim']} **{decided[0]['answer']}** ({decided[0]['evidence']})" if decided else ""
+        )
+        rows.append((f"`{name}`, {found['scale']}", kind.published, ", ".join(told) + first))
+    return markdown(("result, scale", "the paper", "claims in our data"), rows)
+
+
+def conclusion(results: Path, name: str) -> Mapping[str, Any]:
+    """What is stored about an experiment."""
+    path = results / name / "finding.json"
+    remedy = f"Make it again with: ssno reproduce {name}"
+    found = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy)
+    if not all(isinstance(found.get(key), list) for key in ("verdicts", "tables")):
+        raise DocumentError(f"{path} lacks its verdicts or tables. {remedy}")
+    return found
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; columns without any content are left out."""
+    kept = [place for place in range(len(headings)) if any(row[place] for row in rows)]
+    lines = [
+        [headings[place] for place in kept],
+        ["---"] * len(kept),
+        *([row[place] for place in kept] for row in rows),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
