@@ -20,9 +20,7 @@ from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
 from ssno.ssm.kernel import continuous_kernel
 from ssno.ssm.pairs import Pair
-from ssno.theory.field_of_view import field_of_view
-from ssno.theory.figures import plot_field_of_view
-from ssno.theory.fno_recovery import recover_fno, spectral_matrices
+from ssno.theory import field_of_view, plot_field_of_view, recover_fno, spectral_matrices
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.costs.cost import Contest, Entry, contestants, foreseen_seconds, hold, largest_part, memory_of
+from ssno.costs.cost import Contest, Contestant, contestants, foreseen_seconds, largest_part, memory_of, run_contest
 from ssno.costs.timing import Timing
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
@@ -17,7 +17,7 @@ PLENTY = 2**40
 def test_a_contest_gives_every_model_a_whole_row(task) -> None:
     configs = {"small": FFNOConfig.tiny(), "stacked": GKTConfig.tiny()}
     contest = Contest(task, (16,), 2, rollout_frames=3)
-    rows = hold(contest, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
+    rows = run_contest(contest, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
     assert [row.model for row in rows] == list(configs)
     for row, config in zip(rows, configs.values(), strict=True):
         assert row.parameters == row.learnable == count_parameters(config.build())
@@ -35,7 +35,7 @@ def test_a_contest_gives_every_model_a_whole_row(task) -> None:
 def test_a_training_step_costs_about_three_predictions_and_more_memory() -> None:
     config = FFNOConfig.tiny()
     (forward, memory), (train, more_memory) = (
-        Entry(config, Contest(task, (16,)), part=1).counted() for task in ("forward", "train")
+        Contestant(config, Contest(task, (16,)), part=1).counted() for task in ("forward", "train")
     )
     assert 2.5 < train.total / forward.total < 3.2
     assert more_memory > 2 * memory
@@ -43,8 +43,8 @@ def test_a_training_step_costs_about_three_predictions_and_more_memory() -> None
 
 def test_streaming_memory_models_see_each_frame_once() -> None:
     config = FFNOConfig.tiny()
-    prediction, _ = Entry(config, Contest("forward", (16,)), part=1).counted()
-    rollout, _ = Entry(config, Contest("rollout", (16,), 1, 9), part=1).counted()
+    prediction, _ = Contestant(config, Contest("forward", (16,)), part=1).counted()
+    rollout, _ = Contestant(config, Contest("rollout", (16,), 1, 9), part=1).counted()
     # Three earlier frames half way, then nine whole ones: far less than nine times four.
     assert rollout.matrix < 12 / 4 * prediction.matrix
 
@@ -56,8 +56,8 @@ def test_batches_are_split_where_memory_is_short() -> None:
     assert largest_part(config, contest, memory_limit=PLENTY) == 4
     assert largest_part(config, contest, memory_limit=two) == 2
     assert largest_part(config, contest, memory_limit=1) == 1
-    whole, _ = Entry(config, contest, part=8).counted()
-    split, memory = Entry(config, contest, part=2).counted()
+    whole, _ = Contestant(config, contest, part=8).counted()
+    split, memory = Contestant(config, contest, part=2).counted()
     # Kernels are made once per part; the rest is the same work.
     assert split.total - split.kernel == pytest.approx(whole.total - whole.kernel, rel=0.01)
     assert memory < eight
@@ -67,7 +67,7 @@ def test_batches_are_split_where_memory_is_short() -> None:
 def test_a_large_batch_is_timed_on_one_part_and_multiplied(task) -> None:
     config, contest = FFNOConfig.tiny(), Contest(task, (16,), 8, 2)
     assert largest_part(config, contest, memory_limit=PLENTY) == 4
-    whole = Entry(config, contest, part=4).whole(Timing((1.0, 3.0)))
+    whole = Contestant(config, contest, part=4).whole(Timing((1.0, 3.0)))
     assert whole.seconds == pytest.approx((2.0, 6.0), abs=0.1)
     assert (whole.seconds > (2.0, 6.0)) == (task == "train")  # the optimiser's step comes once more
 
@@ -99,7 +99,7 @@ def test_unknown_models_are_refused() -> None:
 
 def test_measuring_leaves_the_random_state_alone() -> None:
     before = torch.get_rng_state()
-    Entry(FFNOConfig.tiny(), Contest("forward", (16,)), part=1).once()
+    Contestant(FFNOConfig.tiny(), Contest("forward", (16,)), part=1).once()
     assert torch.equal(torch.get_rng_state(), before)
 
 

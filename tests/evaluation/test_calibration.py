@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from ssno.evaluation.calibration import NOMINAL, Calibration, calibrate, finish, moments
+from ssno.evaluation.calibration import NOMINAL, Calibration, batch_sums, calibrate, finish
 
 
 @pytest.mark.parametrize("members", [2, 5])
@@ -38,7 +38,7 @@ def test_spread_and_error_belong_to_their_frames() -> None:
 
 def test_batches_add_up() -> None:
     draws = torch.randn(4, 6, 2, 2, 5, 5)
-    parts = [moments(draws[1:, part], draws[0, part]) for part in (slice(0, 4), slice(4, 6))]
+    parts = [batch_sums(draws[1:, part], draws[0, part]) for part in (slice(0, 4), slice(4, 6))]
     together = calibrate(draws[1:], draws[0])
     assert finish(parts).observed == pytest.approx(together.observed)
     assert finish(parts).spread == pytest.approx(together.spread)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib import import_module
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys)
 
 
 def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.evaluation.evaluate.forecast_seconds", lambda *_, **__: 0.0)
+    monkeypatch.setattr(import_module("ssno.evaluation.evaluate"), "forecast_seconds", lambda *_, **__: 0.0)
     main(["evaluate", str(make_run()), "--solver", "--trajectories", "1"])
     assert "No 'solver, same time': even on the coarsest grid the solver takes longer" in capsys.readouterr().out
 

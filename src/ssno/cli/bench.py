@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.costs.cost import Contest, contestants, foreseen_seconds, hold
+from ssno.costs.cost import Contest, contestants, foreseen_seconds, run_contest
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
 from ssno.costs.pareto import join, read_errors
 from ssno.plots.pareto import pareto_figure
@@ -66,7 +66,7 @@ def bench(
             print(f"ssno: {contest}", file=sys.stderr)
             configs = contestants(contest.grid, models)
             budget = 0.0 if quick else seconds
-            costs = hold(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS, memory_limit=limit)
+            costs = run_contest(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS, memory_limit=limit)
             rows += [cost.to_json() for cost in costs]
             store(rows, out)  # after every contest: what is measured is kept
     if points is not None:

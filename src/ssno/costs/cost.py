@@ -97,7 +97,7 @@ class Cost:
         }
 
 
-class Entry:
+class Contestant:
     """A model in a contest, ready to run."""
 
     def __init__(self, config: OperatorConfig, contest: Contest, *, part: int):
@@ -167,7 +167,7 @@ def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, Ope
     return chosen
 
 
-def hold(
+def run_contest(
     contest: Contest,
     configs: Mapping[str, OperatorConfig],
     *,
@@ -179,7 +179,7 @@ def hold(
     entries, counts = {}, {}
     for name, config in configs.items():
         part = largest_part(config, contest, memory_limit=memory_limit)
-        entries[name] = Entry(config, contest, part=part)
+        entries[name] = Contestant(config, contest, part=part)
         counts[name] = part, *entries[name].counted()
     timings = time_interleaved(
         {name: entry.once for name, entry in entries.items()},
@@ -216,7 +216,7 @@ def memory_of(config: OperatorConfig, contest: Contest, batch: int) -> int:
     """Peak memory of a task with another batch; a rollout needs no more than its first frames."""
     frames = min(2, contest.rollout_frames)
     small = Contest(contest.task, contest.grid, batch, frames)
-    return peak_memory(Entry(config, small, part=batch).once)
+    return peak_memory(Contestant(config, small, part=batch).once)
 
 
 def foreseen_seconds(
@@ -236,7 +236,7 @@ def foreseen_seconds(
 
 def seconds_of(config: OperatorConfig, contest: Contest) -> float:
     """The faster of two runs after a warm-up."""
-    entry = Entry(config, contest, part=contest.batch)
+    entry = Contestant(config, contest, part=contest.batch)
     moments = [time.perf_counter()]
     for _ in range(3):
         entry.once()

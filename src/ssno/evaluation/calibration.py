@@ -50,11 +50,11 @@ def calibrate(
     members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b t c *grid"], *, nominal: Sequence[float] = NOMINAL
 ) -> Calibration:
     """Check forecasts of several members against the truth."""
-    return finish([moments(members, truth, nominal=nominal)], nominal=nominal)
+    return finish([batch_sums(members, truth, nominal=nominal)], nominal=nominal)
 
 
 @dataclass(frozen=True)
-class Moments:
+class CalibrationSums:
     """What a batch of trajectories adds to a calibration: sums, so that batches can be added up."""
 
     inside: Float[Tensor, " p"]
@@ -63,9 +63,9 @@ class Moments:
     square: Float[Tensor, " t"]
 
 
-def moments(
+def batch_sums(
     members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b t c *grid"], *, nominal: Sequence[float] = NOMINAL
-) -> Moments:
+) -> CalibrationSums:
     """Sums over one batch."""
     count = len(members)
     if count < 2:
@@ -79,10 +79,10 @@ def moments(
     # A difference that is not finite lies in no interval: comparisons with NaN are false.
     inside = torch.stack([(difference <= width * variance.sqrt()).sum() for width in widths]).double()
     others = tuple(dim for dim in range(truth.ndim) if dim != 1)
-    return Moments(inside, truth.numel(), variance.sum(others), difference.square().sum(others))
+    return CalibrationSums(inside, truth.numel(), variance.sum(others), difference.square().sum(others))
 
 
-def finish(batches: Sequence[Moments], *, nominal: Sequence[float] = NOMINAL) -> Calibration:
+def finish(batches: Sequence[CalibrationSums], *, nominal: Sequence[float] = NOMINAL) -> Calibration:
     """Add batches up."""
     inside, variance, square = (
         torch.stack([getattr(batch, name) for batch in batches]).sum(0) for name in ("inside", "variance", "square")

@@ -14,7 +14,7 @@ import torch
 
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.calibration import Calibration, Moments, finish, moments
+from ssno.evaluation.calibration import Calibration, CalibrationSums, batch_sums, finish
 from ssno.evaluation.evaluate import choose, evaluate_forecaster
 from ssno.evaluation.record import Evaluation, file_name, store
 from ssno.forecasting.ensemble import Ensemble
@@ -59,7 +59,7 @@ def evaluate_ensemble(
 def calibrate_ensemble(ensemble: Ensemble, data: Trajectories, *, batch_size: int = 32) -> Calibration:
     """Coverage and spread of the members' rollouts over all scored frames, in normalised units."""
     plan = ensemble.window.plan(len(data.times))
-    sums: list[Moments] = []
+    sums: list[CalibrationSums] = []
     for _, frames in batches(data, batch_size):
         given = frames.state[:, plan.given.start : plan.given.stop]
         context = frames.context[:, plan.given.start :] if data.context_fields else None
@@ -69,5 +69,5 @@ def calibrate_ensemble(ensemble: Ensemble, data: Trajectories, *, batch_size: in
             for member in ensemble.forecasters
         ]
         members = torch.stack(forecasts)[:, :, plan.scored.start - plan.predicted.start :]
-        sums.append(moments(members, units.encode(frames.state[:, plan.scored.start : plan.scored.stop])))
+        sums.append(batch_sums(members, units.encode(frames.state[:, plan.scored.start : plan.scored.stop])))
     return finish(sums)

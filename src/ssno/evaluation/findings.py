@@ -22,7 +22,7 @@ NAMES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
-class Findings:
+class Inspection:
     """Learned and initial systems, matched one by one, and what the reader should know about them."""
 
     name: str
@@ -60,20 +60,20 @@ class Findings:
         return {"name": self.name, "model": self.model, "notes": list(self.notes), "systems": systems}
 
 
-def inspect_run(run: RunFolder) -> Findings:
+def inspect_run(run: RunFolder) -> Inspection:
     """Everything that can be seen in the model of a run; a model with nothing to see has no systems and a note."""
     model = run.forecaster.model
     geometry, notes = geometry_of(run)
     systems = systems_of(model, geometry)
     if not systems:
         nothing = f"{run.model!r} has neither state-space layers nor a memory, so there are no kernels to look at."
-        return Findings(run.name, run.model, (), (), (nothing,))
+        return Inspection(run.name, run.model, (), (), (nothing,))
     if not any(system.axis != "time" for system in systems):
         notes.append(f"{run.model!r} has no state-space layers in space; what follows is its memory over time.")
     if run.seed is None:
         notes.append("The run does not say its seed; initial steps and kernels are drawn from another one.")
     initial = systems_of(initial_model(run), geometry)
-    return Findings(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
+    return Inspection(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
 
 
 def initial_model(run: RunFolder) -> nn.Module:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ssno.costs.cost import Contest, contestants, hold
+from ssno.costs.cost import Contest, contestants, run_contest
 from ssno.evaluation.tables import Sheet, number
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import GFLOPS, LATENCIES
@@ -69,7 +69,8 @@ class Cost(Experiment):
         least = 1 if self.scale == "tiny" else LEAST_ROUNDS
         configs = contestants((points,), tuple(TITLES))
         return [
-            c.to_json() for c in hold(contest, configs, budget=budget, least_rounds=least, memory_limit=MEMORY_LIMIT)
+            c.to_json()
+            for c in run_contest(contest, configs, budget=budget, least_rounds=least, memory_limit=MEMORY_LIMIT)
         ]
 
     def sheets(self, rows: list[dict[str, Any]]) -> Iterator[Sheet]:

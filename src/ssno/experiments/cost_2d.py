@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ssno.costs.cost import Contest, contestants, hold
+from ssno.costs.cost import Contest, contestants, run_contest
 from ssno.evaluation.tables import Sheet, number
 from ssno.experiments.cost import LEAST_ROUNDS, MEMORY_LIMIT
 from ssno.experiments.experiment import Conclusion, Experiment
@@ -73,7 +73,7 @@ class Cost2D(Experiment):
         tiny = self.scale == "tiny"
         contest = Contest(task, (self.side(), self.side()), 1, 2 if tiny else 22)  # type: ignore[arg-type]
         configs = {name: config for name, config in contestants(contest.grid, tuple(TITLES)).items() if name in TITLES}
-        costs = hold(
+        costs = run_contest(
             contest,
             configs,
             budget=0.0 if tiny else 60.0,
