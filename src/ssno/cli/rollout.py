@@ -14,6 +14,7 @@ from ssno.models.bundled import results_folder
 from ssno.plots.animation import animate as write_animation
 from ssno.plots.animation import moving_suffix
 from ssno.plots.bands import band_of, error_bands
+from ssno.plots.globe import sphere_panels
 from ssno.plots.panels import frame_panels
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
@@ -99,7 +100,10 @@ def draw_one(
         planes = [
             values if values.ndim == 3 else values[..., values.shape[-1] // 2] for values in (predicted, forecast)
         ]
-        figure = frame_panels(planes[0], planes[1], times=seen.predicted_times, lengths=lengths, field=field)
+        if data.grid_type == "sphere":
+            figure = sphere_panels(planes[0], planes[1], times=seen.predicted_times, field=field)
+        else:
+            figure = frame_panels(planes[0], planes[1], times=seen.predicted_times, lengths=lengths, field=field)
         made.append(save(figure, folder / f"{name}.png"))
     if animate:
         moving = folder / f"{name}{moving_suffix()}"

@@ -1,9 +1,11 @@
 """The sections of a page, one function each: from numbers to HTML."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from matplotlib.figure import Figure
 
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.evaluate import rows_of
@@ -15,6 +17,7 @@ from ssno.metrics.correlation import CORRELATED, VALID
 from ssno.metrics.spectrum import energy_spectrum
 from ssno.plots.bands import Band, error_bands
 from ssno.plots.curves import loss_curves
+from ssno.plots.globe import sphere_panels
 from ssno.plots.kernels import kernel_panels, memory_weights
 from ssno.plots.modes import mode_ridges
 from ssno.plots.panels import frame_panels
@@ -163,7 +166,11 @@ def forecasts(report: RunReport, identity: str) -> str:
         middle = truth.shape[-1] // 2
         planes = [values if values.ndim == 3 else values[..., middle] for values in (truth[seen.given :], made)]
         settings = {"times": seen.predicted_times, "lengths": lengths, "field": field, "title": title}
-        still = picture(lambda: frame_panels(planes[0], planes[1], **settings), title, format="png")
+        draw: Callable[..., Figure] = frame_panels
+        if data.grid_type == "sphere":
+            draw = sphere_panels
+            del settings["lengths"]
+        still = picture(lambda: draw(planes[0], planes[1], **settings), title, format="png")
     hint = "Play, or drag the slider; arrow keys move it frame by frame. Colours are those of the truth."
     return f'<p class="note">{text(hint)}</p>{player(identity, seen, data, report.labels)}<h3>Still</h3>{still}'
 
