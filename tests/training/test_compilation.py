@@ -9,7 +9,8 @@ import torch
 
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import load_checkpoint
-from ssno.training.compilation import compiled, compiler_problem
+from ssno.runs.options import TrainOptions
+from ssno.training.compilation import compiled, compiler_problem, compiles
 from ssno.training.interruption import EXIT_INTERRUPTED
 from ssno.training.reporter import Silent
 from ssno.training.train import train
@@ -47,6 +48,27 @@ def test_without_a_compiler_the_run_is_the_eager_one(waves, valid_waves) -> None
         train(model, waves, valid=valid_waves, epochs=1, compile=switch, reporter=Silent())
         weights.append(model.state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_by_default_models_are_compiled_on_cuda_alone() -> None:
+    assert [compiles(TrainOptions().compile, torch.device(name)) for name in ("cuda", "mps", "cpu")] == [1, 0, 0]
+    assert all(compiles(choice, torch.device("cpu")) for choice in (True, "reduce-overhead"))
+    assert not compiles(False, torch.device("cuda"))
+
+
+def test_the_mode_is_handed_on(monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr("ssno.training.compilation.compiler_problem", lambda: "")
+    monkeypatch.setattr(torch, "compile", lambda function, **options: asked.append(options) or function)
+    for choice in (True, "reduce-overhead"):
+        compiled(doubled, choice=choice)
+    assert asked == [{"dynamic": False, "mode": None}, {"dynamic": False, "mode": "reduce-overhead"}]
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_other_choices_are_refused() -> None:
+    with pytest.raises(ValueError, match="`compile` must be True, False, 'auto' or 'reduce-overhead', got 'fast'"):
+        TrainOptions(compile="fast")
 
 
 OWN_MODEL = """
@@ -112,7 +134,7 @@ def test_a_compiled_ssno_resumes_bitwise(tmp_path) -> None:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
 
-    options = ["--train.batch-size", "4", "--train.compile"]
+    options = ["--train.batch-size", "4", "--train.compile", "True"]
     ssno(*words, *options, "--name", "whole")
     ssno(*words, *options, "--name", "cut", "--stop-after", "2", code=EXIT_INTERRUPTED)
     ssno("--resume", "--name", "cut")

@@ -127,6 +127,6 @@ def test_the_command_line_speaks_the_schedule() -> None:
     words = (
         "ks --train.rollout.forcing 1 0.5 0 --train.rollout.frames 4 8 --train.rollout.cut 2 --train.rollout.recompute"
     )
-    options = parse([*words.split(), "--train.compile"], {}).run.train
+    options = parse([*words.split(), "--train.compile", "True"], {}).run.train
     assert options.rollout == Rollout(forcing=(1.0, 0.5, 0.0), frames=(4, 8), cut=2, recompute=True)
     assert options.compile

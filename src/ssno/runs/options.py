@@ -16,6 +16,7 @@ Schedule = Literal["cosine", "one-cycle", "constant"]
 Recipe = Literal["fast", "paper"]
 MOST_EPOCHS, MOST_WORKERS = 10**7, 256
 Loss = Literal["rel_l2", "volume_surface"]
+Compile = bool | Literal["auto", "reduce-overhead"]
 Monitor = Literal["rel_l2", "rel_l2_normalised", "rel_l2_onestep"]
 
 
@@ -57,8 +58,8 @@ class TrainOptions:
     """Teacher forcing or unrolling, how far, and where gradients end."""
     engine: Engine = "auto"
     """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain); see ssno.native."""
-    compile: bool = False
-    """Run the model through torch.compile: a long start, then often faster steps."""
+    compile: Compile = "auto"
+    """Run the model through torch.compile (auto: on CUDA only); reduce-overhead also replays CUDA graphs."""
     patience: int = 0
     """Stop after this many evaluations without improvement; 0 for never."""
     monitor: Monitor = "rel_l2"
@@ -103,6 +104,8 @@ class TrainOptions:
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.compile not in (True, False, "auto", "reduce-overhead"):
+            raise ValueError(f"`compile` must be True, False, 'auto' or 'reduce-overhead', got {self.compile!r}.")
         self.rollout.stages(self.epochs)
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ssno.base.device import choose_device
 from ssno.models.count import count_parameters
+from ssno.training.compilation import compiles
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.memory import forecast_memory, free_memory, resident
 from ssno.training.reporter import Silent, memory_in_use
@@ -73,7 +75,9 @@ def estimate(task: Task) -> Estimate:
     return replace(
         cost,
         # A compiler in the process has needs of its own, which the trial has shown.
-        memory_bytes=max(cost.memory_bytes, memory_in_use()) if options.compile else cost.memory_bytes,
+        memory_bytes=max(cost.memory_bytes, memory_in_use())
+        if compiles(options.compile, choose_device())
+        else cost.memory_bytes,
         seconds_per_step=per_step,
         seconds=cost.steps * per_step + evaluating,
         disk_bytes=written * (2 + kept),

@@ -28,7 +28,8 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.metrics.relative import frame_errors
 from ssno.metrics.surface import volume_and_surface
 from ssno.models.operator import OperatorState
-from ssno.training.compilation import compiled
+from ssno.runs.options import Compile
+from ssno.training.compilation import compiled, compiles
 from ssno.training.prepared import Prepared
 
 
@@ -45,7 +46,7 @@ class Objective(nn.Module):
     Args:
         forecaster: the model with its units.
         spacing: of the grid that is trained on, if it is not the one that the forecaster refers to.
-        compile: run its forward pass through torch.compile.
+        compile: whether to run its forward pass through torch.compile (`ssno.training.compilation`).
         surface_weight: weight of the wall, where batches tell walls apart.
         area: weight of each grid point in the errors; None if all weigh the same.
     """
@@ -55,14 +56,16 @@ class Objective(nn.Module):
         forecaster: Forecaster,
         *,
         spacing: Sequence[float] | None = None,
-        compile: bool = False,
+        compile: Compile = "auto",
         surface_weight: float = 1.0,
         area: Tensor | None = None,
     ):
         super().__init__()
         self.forecaster, self.spacing, self.surface_weight, self.area = forecaster, spacing, surface_weight, area
-        self.predict = compiled(forecaster.forward) if compile else forecaster.forward
-        self.step = compiled(forecaster.step) if compile else forecaster.step
+        self.predict, self.step = forecaster.forward, forecaster.step
+        if compiles(compile, forecaster.device):
+            self.predict = compiled(self.predict, choice=compile)
+            self.step = compiled(self.step, choice=compile)
 
     def forward(self, prepared: Prepared, part: int = 0, carry: Carry | None = None) -> tuple[Tensor, Carry | None]:
         """What one part adds to the loss of each trajectory (b), and what the next part goes on from."""
