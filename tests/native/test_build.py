@@ -83,3 +83,9 @@ def test_libraries_live_in_the_cache_folder(monkeypatch, tmp_path) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert build.cache_folder() == tmp_path / ".cache" / "ssno"
+
+
+def test_flags_that_a_compiler_does_not_know_are_left_out() -> None:
+    compiler = build.compiler()
+    assert build.first_accepted(compiler, ("-mno-such-flag", "-O2")) == ("-O2",)
+    assert build.first_accepted(compiler, ("-mno-such-flag",)) == ()

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from ssno.native import build, library
+from ssno.native import build, library, operations
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +38,40 @@ def test_without_a_compiler_one_line_says_so(monkeypatch, caplog) -> None:
     )
 
 
+def test_without_pytorchs_matrix_product_the_library_takes_its_own(monkeypatch, caplog) -> None:
+    y, weight, bias = torch.randn(6, 2, 700), torch.randn(2, 12, 6), torch.randn(2, 12)
+    x, taps = torch.randn(3, 4, 37, 5), torch.randn(2, 3, 37)
+    head = [torch.randn(shape) for shape in ((5, 70), (9, 5), (9,), (3, 9))]
+
+    def answers() -> list[torch.Tensor]:
+        scan = {"backward": 0b10, "periodic": True}
+        found = [operations.gate_forward(y, weight, bias, None, 0), *operations.gate_backward(y, weight, bias, y[:, 0])]
+        found += [operations.scan_forward(x, taps, direct=False, **scan)]
+        found += [*operations.scan_backward(x, taps, found[-1], **scan)]
+        return [*found, operations.head_forward(*head, torch.zeros(3)), *operations.head_backward(*head, head[0][:3])]
+
+    expected = answers()
+    library._loaded.cache_clear()
+    monkeypatch.setattr(library.torch, "__file__", "/nowhere/torch/__init__.py")
+    assert library.matrix_product() == (None, None)
+    try:
+        for mine, theirs in zip(answers(), expected, strict=True):
+            assert (mine - theirs).norm() <= 1e-5 * theirs.norm()
+    finally:
+        monkeypatch.undo()
+        library.bind(library.load(), *library.matrix_product())
+
+
 @pytest.mark.usefixtures("as_users_call_it")
 def test_a_pytorch_without_the_matrix_product_is_named(monkeypatch, caplog) -> None:
     class Bare:
         def __init__(self, path: str):
             del path
 
-    monkeypatch.setattr(library, "library", lambda *sources: Bare(""))
     monkeypatch.setattr(library.ctypes, "CDLL", Bare)
-    with caplog.at_level(logging.WARNING, logger="ssno"):
-        assert library.load() is None
-    assert "no matrix product to call" in caplog.text
+    with caplog.at_level(logging.INFO, logger="ssno"):
+        assert library.matrix_product() == (None, None)
+    assert "multiplies matrices by itself" in caplog.text
     assert "sgemm_" in caplog.text
 
 

@@ -10,7 +10,11 @@
 #include <cstring>
 #include <vector>
 
+#ifdef _OPENMP
 #include <omp.h>
+#else  // one thread
+inline int omp_get_thread_num() { return 0; }
+#endif
 
 using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const float*, const float*,
                       const int*, const float*, const int*, const float*, float*, const int*);

@@ -17,10 +17,12 @@ from functools import cache
 from pathlib import Path
 
 SWITCH = "SSNO_NATIVE"
-FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-Wno-psabi")
+FLAGS = ("-O3", "-shared", "-fPIC", "-Wno-psabi")
 # No traps and no errno: without these two, loops with a comparison in them (the clamp of an exponential) stay scalar on
 # every machine but those with masked vectors. Infinities, NaN and the order of sums are as written.
-CPP_FLAGS = ("-std=c++17", "-fopenmp", "-fno-trapping-math", "-fno-math-errno")
+CPP_FLAGS = ("-std=c++17", "-fno-trapping-math", "-fno-math-errno")
+THIS_MACHINE = ("-march=native", "-mcpu=native")  # the second is clang's on ARM
+THREADS = ("-fopenmp",)  # Apple's compiler has none
 LONGEST_BUILD = 120  # seconds
 
 log = logging.getLogger("ssno")
@@ -46,9 +48,12 @@ def _built(sources: tuple[Path, ...]) -> ctypes.CDLL | None:
 
 def build(*sources: Path, compiler: str, folder: Path) -> Path:
     """Compile into `folder` unless it is there; two processes may do so at once, the last one's file stays."""
-    flags = (*FLAGS, *CPP_FLAGS) if sources[0].suffix == ".cpp" else FLAGS
+    machine = first_accepted(compiler, THIS_MACHINE)
+    flags = (*FLAGS, *machine)
+    if sources[0].suffix == ".cpp":
+        flags = (*flags, *CPP_FLAGS, *first_accepted(compiler, THREADS))
     # The macros that a compiler predefines name its version and every instruction set it may use.
-    target = _run([compiler, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
+    target = _run([compiler, *machine, "-dM", "-E", "-x", "c", os.devnull])
     decides = "\0".join([*(source.read_text(encoding="utf-8") for source in sources), target, *flags])
     finished = folder / f"{sources[0].stem}-{hashlib.sha256(decides.encode()).hexdigest()[:16]}.so"
     if not finished.exists():
@@ -61,6 +66,17 @@ def build(*sources: Path, compiler: str, folder: Path) -> Path:
         finally:
             partial.unlink(missing_ok=True)
     return finished
+
+
+def first_accepted(compiler: str, choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of some flags that the compiler knows, or none."""
+    for flag in choices:
+        try:
+            _run([compiler, flag, "-E", "-x", "c", os.devnull])
+        except subprocess.CalledProcessError:
+            continue
+        return (flag,)
+    return ()
 
 
 def compiler(suffix: str = ".c") -> str:

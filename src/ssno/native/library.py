@@ -1,7 +1,7 @@
 """The native library of the fused engine: built on demand, given PyTorch's own matrix product.
 
-When anything is missing (a compiler, the matrix product that PyTorch's library usually exports), one line of log says
-so, and `load` returns None: callers then take plain PyTorch.
+Without a compiler one line of log says so, and `load` returns None: callers then take plain PyTorch. Where PyTorch
+exports no matrix product (builds without MKL: ARM, macOS), the library takes its own (`product.h`).
 """
 
 import ctypes
@@ -9,6 +9,7 @@ import functools
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from ssno.native.build import SWITCH, library
 
 log = logging.getLogger("ssno")
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("scan.cpp", "pointwise.cpp", "arithmetic.h"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("scan.cpp", "pointwise.cpp", "arithmetic.h", "product.h"))
 
 
 def load() -> ctypes.CDLL | None:
@@ -27,18 +28,24 @@ def load() -> ctypes.CDLL | None:
 @functools.cache
 def _loaded() -> ctypes.CDLL | None:
     found = library(*SOURCES)
-    if found is None:
-        return None
-    try:
-        bind(found)
-    except (OSError, AttributeError) as reason:
-        log.warning("The fused engine is off, plain PyTorch takes over: no matrix product to call (%s)", reason)
-        return None
+    if found is not None:
+        bind(found, *matrix_product())
     return found
 
 
-def bind(library: ctypes.CDLL) -> None:
-    """Give the library the matrix product that PyTorch uses, and the switch that keeps it on one thread."""
-    blas = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    product, threads = blas.sgemm_, blas.MKL_Set_Num_Threads_Local
-    library.bind(ctypes.cast(product, ctypes.c_void_p), ctypes.cast(threads, ctypes.c_void_p))
+def matrix_product() -> tuple[Any, Any]:
+    """PyTorch's own matrix product and the switch that keeps it on one thread; None for both if either is missing."""
+    for name in ("libtorch_cpu.so", "libtorch_cpu.dylib", "torch_cpu.dll"):
+        path = Path(torch.__file__).parent / "lib" / name
+        if path.exists():
+            try:
+                blas = ctypes.CDLL(str(path))
+                return blas.sgemm_, blas.MKL_Set_Num_Threads_Local
+            except (OSError, AttributeError) as reason:
+                log.info("The fused engine multiplies matrices by itself, more slowly: %s", reason)
+    return None, None
+
+
+def bind(library: ctypes.CDLL, product: Any, threads: Any) -> None:
+    """Give the library a matrix product and its switch; without them it takes its own."""
+    library.bind(*(None if f is None else ctypes.cast(f, ctypes.c_void_p) for f in (product, threads)))

@@ -7,6 +7,7 @@
 // Positions are (outer, point, inner): everything before, along and after the axis. Matrices are row-major.
 
 #include "arithmetic.h"
+#include "product.h"
 
 Gemm column_major_gemm = nullptr;
 SetThreads set_gemm_threads = nullptr;
@@ -147,8 +148,9 @@ void convolve_directly(const float* kernel, bool backward, bool periodic, const 
 extern "C" {
 
 void bind(void* gemm_pointer, void* threads_pointer) {
-    column_major_gemm = reinterpret_cast<Gemm>(gemm_pointer);
-    set_gemm_threads = reinterpret_cast<SetThreads>(threads_pointer);
+    const bool given = gemm_pointer != nullptr && threads_pointer != nullptr;
+    column_major_gemm = given ? reinterpret_cast<Gemm>(gemm_pointer) : portable_gemm;
+    set_gemm_threads = given ? reinterpret_cast<SetThreads>(threads_pointer) : one_thread;
 }
 
 // x: (h, outer, points, inner); kernels: (d, h, points), bit d of `backward` gives its direction; y: (h, d, *lines).
