@@ -6,7 +6,10 @@ import pytest
 
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
+from ssno.data.moments import summarise
+from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
+from ssno.data.store.convert import convert_data
 from ssno.data.trajectories import Trajectories
 
 VALUES = np.random.default_rng(0).normal(size=(5, 6, 8, 4))
@@ -109,3 +112,44 @@ def test_times_that_a_model_cannot_step_are_refused_with_the_remedy(tmp_path) ->
         load_dataset(save(tmp_path / "b.npz", time=clocks), **options)
     same = save(tmp_path / "c.npz", time=np.tile(0.25 * np.arange(6), (5, 1)))
     assert load_dataset(same, "all", **options).time_step == 0.25
+
+
+@pytest.mark.parametrize("kind", ["static", "moving", "nan"])
+def test_masked_points_read_as_zero_and_stay_out_of_statistics(tmp_path, kind) -> None:
+    outside = np.zeros((5, 6, 8, 4), bool)
+    outside[..., 2:4, 1] = True
+    if kind == "moving":
+        outside[:, 3] = np.roll(outside[:, 3], 2, axis=1)
+    values = np.where(outside, np.nan if kind == "nan" else 1e6, VALUES)
+    np.savez(tmp_path / "a.npz", u=values, solid=outside if kind == "moving" else outside[0, 0])
+    options = {"axes": "batch time x y", "arrays": ("u",), "mask": "nan" if kind == "nan" else "solid"}
+    data = load_dataset(tmp_path / "a.npz", "all", **options)
+    name = "mask" if kind == "nan" else "solid"
+    assert (data.fields, data.context_fields, data.mask) == (("u",), (name,), name)
+    for again in (data, data.in_memory(), data.select(indices=[0, 1, 2, 3, 4])):
+        frames = again.read(slice(None))
+        np.testing.assert_array_equal(frames.context[:, :, 0], outside)
+        np.testing.assert_array_equal(frames.state[:, :, 0], np.where(outside, 0, VALUES).astype(np.float32))
+    norms = fit(data, "zscore")
+    assert norms.state.shift[0] == pytest.approx(VALUES[~outside].mean(), abs=1e-6)
+    assert norms.state.scale[0] == pytest.approx(VALUES[~outside].std(), rel=1e-6)
+    assert (norms.context.shift, norms.context.scale) == ((0.0,), (1.0,))
+    assert summarise(data).state.bad.tolist() == [0]
+    convert_data({"train": data}, tmp_path / "ours", source="a.npz")
+    assert load_dataset(tmp_path / "ours", "all").mask == name
+
+
+def test_masks_that_cannot_be_are_refused(tmp_path) -> None:
+    path = save(tmp_path / "a.npz", mask=np.zeros((8, 4)))
+    options = {"axes": "batch time x y", "arrays": ("u",)}
+    with pytest.raises(DataError, match="has no array 'mosk'.* Did you mean 'mask'"):
+        load_dataset(path, **options, mask="mosk")
+    data = load_dataset(path, "all", **options, mask="mask")
+    with pytest.raises(DataError, match="has a mask; use reduction='stride'"):
+        data.select(points=4, reduction="mean")
+    with pytest.raises(DataError, match="has a mask; use reduction='stride'"):
+        Trajectories.from_array(VALUES, axes="batch time x y").select(points=4, reduction="mean").masked("nan")
+    with pytest.raises(DataError, match="has a field called `mask` already"):
+        load_dataset(path, "all", **options, context=("mask",)).masked("nan")
+    with pytest.raises(DataError, match="has no known field 'land' to be its mask"):
+        data.masked("land")

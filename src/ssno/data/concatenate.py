@@ -13,7 +13,17 @@ def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
     """Trajectories of several files, one after the other. Names, times and grids must agree."""
     first = sets[0]
     for other in sets[1:]:
-        for what in ("name", "fields", "context_fields", "grid_type", "axes", "steps", "reductions"):
+        for what in (
+            "name",
+            "fields",
+            "context_fields",
+            "mask",
+            "mask_from_nan",
+            "grid_type",
+            "axes",
+            "steps",
+            "reductions",
+        ):
             if getattr(other, what) != getattr(first, what):
                 raise DataError(
                     f"Files do not belong together: {what} is {getattr(first, what)} in {_where(first)} but "

@@ -11,7 +11,7 @@ Axes: n trajectory, t frame, c channel, then the space axes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -78,12 +78,20 @@ class Summary:
     context_change: Moments
 
     @classmethod
-    def of(cls, frames: Frames, *, first: int = 0) -> "Summary":
-        """Statistics of some trajectories in memory; fields are looked at from frame `first` on."""
+    def of(cls, frames: Frames, *, first: int = 0, mask: int | None = None) -> "Summary":
+        """Statistics of some trajectories in memory; fields are looked at from frame `first` on.
+
+        Where the known field number `mask` is not zero, predicted fields are left out.
+        """
         both = [values.numpy() for values in frames]
+        left_out = 0
+        if mask is not None:
+            outside = both[1][:, :, mask] != 0
+            both[0], left_out = np.where(outside[:, :, None], np.float32(np.nan), both[0]), outside[:, first:].sum()
         with np.errstate(over="ignore", invalid="ignore"):  # infinity minus infinity, or more than float32 holds
             changes = [np.diff(values, axis=1) for values in both]
-            return cls(*(Moments.of(values) for values in (*(values[:, first:] for values in both), *changes)))
+            state, *rest = (Moments.of(values) for values in (*(values[:, first:] for values in both), *changes))
+            return cls(replace(state, bad=state.bad - left_out), *rest)
 
     def merged(self, other: "Summary") -> "Summary":
         """Statistics of both sets together."""
@@ -107,7 +115,8 @@ def summarise(data: Trajectories, *, finite: bool = True, size: int = CHUNK) -> 
         raise ValueError(f"`data` {data.name!r} has no trajectories to take statistics of.")
     total = None
     for chunk in chunks(data, size=size):
-        part = Summary.of(data.read(chunk, finite=finite), first=int(data.grid_type == "points"))
+        first = int(data.grid_type == "points")
+        part = Summary.of(data.read(chunk, finite=finite), first=first, mask=data.mask_channel)
         total = part if total is None else total.merged(part)
     assert total is not None
     return total

@@ -19,7 +19,7 @@ Axes: n trajectory, t frame, c channel, then the space axes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -153,14 +153,14 @@ class Normalisers(NamedTuple):
 
 
 def fit(data: Trajectories, method: Method = "minmax", *, context_method: Method | None = None) -> Normalisers:
-    """Fit on the training split, all frames and points; context uses `context_method`, or the same."""
+    """Fit on the training split, all frames and points but masked ones; context uses `context_method`, or the same."""
     summary = summarise(data)
-    return Normalisers(
-        Normaliser.from_moments(summary.state, summary.state_change, fields=data.fields, method=method),
-        Normaliser.from_moments(
-            summary.context,
-            summary.context_change,
-            fields=data.context_fields,
-            method=context_method or method,
-        ),
-    )
+    state = Normaliser.from_moments(summary.state, summary.state_change, fields=data.fields, method=method)
+    known, changes = summary.context, summary.context_change
+    context = Normaliser.from_moments(known, changes, fields=data.context_fields, method=context_method or method)
+    if data.mask is not None:  # a mask stays 0 and 1
+        here = [field == data.mask for field in data.context_fields]
+        shift = tuple(0.0 if mask else value for mask, value in zip(here, context.shift, strict=True))
+        scale = tuple(1.0 if mask else value for mask, value in zip(here, context.scale, strict=True))
+        context = replace(context, shift=shift, scale=scale)
+    return Normalisers(state, context)

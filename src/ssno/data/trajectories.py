@@ -33,6 +33,8 @@ from ssno.pde.problems.problem import Axis, GridType
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
 DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take
+NAN = "nan"  # as the name of a mask: where values are not finite
+MASKED = 0.0  # what fields hold where there are no data
 PIECE = 64 * 2**20  # bytes taken from a file at once, so that converting and reducing need little memory of their own
 
 
@@ -71,6 +73,8 @@ class Trajectories:
     notes: tuple[str, ...] = ()
     limit: int = DEFAULT_LIMIT
     grid_type: GridType = "cartesian"
+    mask: str | None = None
+    mask_from_nan: bool = False
 
     @classmethod
     def from_parts(
@@ -220,6 +224,8 @@ class Trajectories:
         if points is not None:
             if self.grid_type == "points":
                 raise DataError(f"{self.name!r} is a cloud of points, which cannot be coarsened; leave `points` out.")
+            if self.mask is not None and reduction != "stride":
+                raise DataError(f"{self.name!r} has a mask; use reduction='stride', which mixes no points.")
             step = Reduction(coarse_points(self.axes, points), reduction)
             coarse = step.applied_to(self.axes)
             if reduction == "stride" and not self.reductions:
@@ -233,6 +239,27 @@ class Trajectories:
             kept = {key: values[chosen] for key, values in self.parameters.items()}
             view = replace(view, rows=view.rows[chosen], parameters=kept)
         return view
+
+    def masked(self, name: str) -> "Trajectories":
+        """The same trajectories, without data where the known field `name` is not zero, or with "nan" where a field is
+        not finite: then a known field `mask` says where.
+
+        Fields read as 0 there, the mask as 1, and statistics leave those points out.
+        """
+        if name != NAN and name not in self.context_fields:
+            raise DataError(f"{self.name!r} has no known field {name!r} to be its mask, only {self.context_fields}.")
+        if self.reductions:
+            raise DataError(f"{self.name!r} has a mask; use reduction='stride', which mixes no points.")
+        if name != NAN:
+            return replace(self, mask=name)
+        if "mask" in (*self.fields, *self.context_fields):
+            raise DataError(f"{self.name!r} has a field called `mask` already; name it instead of nan.")
+        return replace(self, context_fields=(*self.context_fields, "mask"), mask="mask", mask_from_nan=True)
+
+    @property
+    def mask_channel(self) -> int | None:
+        """Which known field is the mask."""
+        return None if self.mask is None else self.context_fields.index(self.mask)
 
     def cut(self, frames: int) -> "Trajectories":
         """Cut every trajectory into pieces of `frames` frames: one long run becomes many short ones."""
@@ -259,8 +286,12 @@ class Trajectories:
         context = torch.empty(len(rows), len(self.times), len(self.context_fields), *self.shape[3:])
         with np.errstate(over="ignore", invalid="ignore"):  # beyond float32 is infinity, which `finite` reports
             for at, numbers in self._pieces(rows):
-                for target, values in zip((state, context), numbers, strict=True):
-                    target.numpy()[at] = values
+                state.numpy()[at] = numbers[0]
+                context.numpy()[at, :, : numbers[1].shape[2]] = numbers[1]
+        if (channel := self.mask_channel) is not None:
+            outside = ~state.isfinite().all(2) if self.mask_from_nan else context[:, :, channel] != 0
+            context[:, :, channel] = outside.to(context)
+            state.masked_fill_(outside[:, :, None], MASKED)
         if finite:
             self._check_finite(state, self.fields, rows)
             self._check_finite(context, self.context_fields, rows)
@@ -273,7 +304,7 @@ class Trajectories:
         names = (*self.fields, *self.context_fields)
         pattern = parse_pattern(" ".join(["batch time channel", *(axis.name for axis in self.axes)]))
         part = split_channels(MemoryArray(both, f"{self.name!r} in memory"), pattern, names, self.context_fields)
-        return Trajectories.from_parts(
+        data = Trajectories.from_parts(
             [part],
             name=self.name,
             fields=self.fields,
@@ -285,6 +316,7 @@ class Trajectories:
             limit=self.limit,
             grid_type=self.grid_type,
         )
+        return data if self.mask is None else data.masked(self.mask)
 
     def _pieces(self, rows: Int[np.ndarray, "m 3"]) -> Iterator[tuple[slice, tuple[np.ndarray, np.ndarray]]]:
         """Runs of neighbouring rows, each read with one request of bounded size, after reduction."""

@@ -157,7 +157,7 @@ def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetR
     seams: list[str] = []
     for chunk in chunks(view):
         frames = view.read(chunk, finite=False)
-        part = Summary.of(frames)
+        part = Summary.of(frames, mask=view.mask_channel)
         total = part if total is None else total.merged(part)
         hashes.append(frame_hashes(frames.state))
         wrong = [~values.isfinite().flatten(1).all(1) for values in frames if values.numel()]

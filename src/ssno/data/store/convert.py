@@ -111,6 +111,7 @@ def encode(data: Trajectories, shard: Shard, *, name: str, source: str) -> bytes
             "source": source,
             "split": shard.split,
             "first_trajectory": shard.first,
+            **({} if data.mask is None else {"mask_field": data.mask}),
         },
     )
     encoder = ShardEncoder(layout, count=shard.count)

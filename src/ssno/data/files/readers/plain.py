@@ -20,7 +20,7 @@ from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.files.suggest import suggest_axes
 from ssno.data.grids import axis_from_coordinates, box, uniform_step
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import NAN, Trajectories
 from ssno.pde.problems.problem import Axis
 
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
@@ -48,7 +48,9 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         context_fields=list(context),
         times=times,
         axes=axes,
-        parameters=_parameters(contents, sizes, used={*names, *options.context, *options.coordinates, options.times}),
+        parameters=_parameters(
+            contents, sizes, used={*names, *options.context, *options.coordinates, options.times, options.mask}
+        ),
         notes=[note for note in (time_note, space_note, *(contents[name].remark for name in names)) if note],
     )
     return {WHOLE: data}
@@ -64,7 +66,7 @@ def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
     candidates = {
         name: stored
         for name, stored in contents.arrays.items()
-        if name not in options.context
+        if name not in (options.mask, *options.context)
         and (len(stored.shape) >= 2 if axes is None else len(stored.shape) == axes)
         and not _is_coordinate(name, stored)
         and name not in (options.times, *options.coordinates)
@@ -129,7 +131,9 @@ def _fields(
             raise DataError(f"{contents.path} has {len(labels)} channels, but `fields` names {options.fields}.")
         labels = list(options.fields)
     context: dict[str, Block] = {}
-    for known in () if options.context == NONE else options.context:
+    wanted = () if options.context == NONE else options.context
+    mask = () if options.mask in (None, NAN, *wanted) else (options.mask,)
+    for known in (*wanted, *mask):
         if known in labels:
             owner, channel = divmod(labels.index(known), channels)
             context[known] = _block(contents[names[owner]], pattern, pattern.space, (channel,))

@@ -29,6 +29,8 @@ class ReadOptions:
     """Names for the channels."""
     context: tuple[str, ...] = ()
     """Channels or arrays that are known and not predicted: exactly these; "none" for none."""
+    mask: str | None = None
+    """Array or field that is not zero where there are no data (obstacles, land); "nan": where values are not finite."""
     dt: float | None = None
     """Time between frames."""
     times: str | None = None

@@ -11,7 +11,7 @@ from ssno.data.files.readers import fourierflow, li, lpsda, pdebench, plain, pos
 from ssno.data.files.readers.protocol import Reader, ReadOptions
 from ssno.data.files.readers.zarr import is_zarr, zarr_contents
 from ssno.data.grids import periodic_flags
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import NAN, Trajectories
 
 READERS: tuple[Reader, ...] = (
     pdebench.READER,
@@ -45,7 +45,7 @@ def reader_for(contents: Contents, options: ReadOptions = DEFAULTS) -> Reader:
 def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mapping[str, Trajectories]:
     """Trajectories per split, or under "all" if the file is not divided."""
     reader = reader_for(contents, options)
-    if unused := sorted(options.given - reader.takes - {"context", "periodic"}):
+    if unused := sorted(options.given - reader.takes - {"context", "periodic", "mask"}):
         raise DataError(
             f"{contents.path} was recognised as {reader.name!r}, which does not take `{unused[0]}`. "
             "Name its `axes` to read it as plain arrays."
@@ -64,9 +64,14 @@ def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mappin
 
 
 def _chosen(data: Trajectories, reader: Reader, options: ReadOptions) -> Trajectories:
-    """Context and boundaries as the user wants them, where the reader left that to the file."""
+    """Context, mask and boundaries as the user wants them, where the reader left that to the file."""
     if options.context and "context" not in reader.takes:
         data = choose_context(data, options.context)
+    if options.mask is not None:
+        name = options.mask.rsplit("/", 1)[-1]
+        if name != NAN and name not in data.context_fields:
+            data = choose_context(data, (*data.context_fields, name))
+        data = data.masked(name)
     if "periodic" in options.given - reader.takes:
         flags = periodic_flags(options.periodic, [axis.name for axis in data.axes])
         data = replace(data, axes=tuple(replace(a, periodic=flag) for a, flag in zip(data.axes, flags, strict=True)))

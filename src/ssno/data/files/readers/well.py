@@ -53,20 +53,20 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         chosen.update(dict.fromkeys(names, block))
     if not state:
         raise DataError(f"{contents.path} has no field that varies in time and is to be predicted.")
+    mask = contents.attributes().get("mask_field")
     part = Part(tuple(dict.fromkeys(state.values())), tuple(dict.fromkeys(context.values())))
-    return {
-        WHOLE: Trajectories.from_parts(
-            [part],
-            name=str(contents.attributes().get("dataset_name", contents.path.stem)),
-            fields=list(state),
-            context_fields=list(context),
-            times=_times(contents),
-            axes=[_axis(contents, name) for name in space],
-            parameters=_parameters(contents, part.count),
-            notes=[] if known_grid else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
-            grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
-        )
-    }
+    data = Trajectories.from_parts(
+        [part],
+        name=str(contents.attributes().get("dataset_name", contents.path.stem)),
+        fields=list(state),
+        context_fields=list(context),
+        times=_times(contents),
+        axes=[_axis(contents, name) for name in space],
+        parameters=_parameters(contents, part.count),
+        notes=[] if known_grid else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
+        grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
+    )
+    return {WHOLE: data.masked(mask) if mask in context else data}
 
 
 def _fields(contents: Contents, space: tuple[str, ...]) -> Iterator[tuple[str, list[str], Block]]:
