@@ -9,6 +9,7 @@ from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.count import count_parameters
 from ssno.models.registry import MODELS
+from ssno.native.engine import fused
 
 PLENTY = 2**40
 
@@ -18,6 +19,8 @@ def test_a_contest_gives_every_model_a_whole_row(task) -> None:
     configs = {"small": FFNOConfig.tiny(), "stacked": GKTConfig.tiny()}
     contest = Contest(task, (16,), 2, rollout_frames=3)
     rows = run_contest(contest, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
+    assert {row.engine for row in rows} == {"fused" if fused(torch.zeros(1)) else "torch"}
+    assert {row.to_json()["counted_engine"] for row in rows} == {"plain"}
     assert [row.model for row in rows] == list(configs)
     for row, config in zip(rows, configs.values(), strict=True):
         assert row.parameters == row.learnable == count_parameters(config.build())

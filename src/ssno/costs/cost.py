@@ -30,6 +30,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.operator import NeuralOperator
 from ssno.models.registry import MODELS, model_config
+from ssno.native.engine import fused
 
 Task = Literal["forward", "train", "rollout"]
 GIVEN_FRAMES = 4
@@ -69,6 +70,8 @@ class Cost:
     flops: Flops
     memory: int
     timing: Timing
+    engine: str = "torch"
+    """What was timed; operations are always counted in plain PyTorch (`ssno.costs.flops`)."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers: operations in units of 10^9, memory in MiB, time in ms with its quartiles."""
@@ -85,6 +88,8 @@ class Cost:
             "frames": self.contest.rollout_frames if self.contest.task == "rollout" else 1,
             "parameters": self.parameters,
             "learnable": self.learnable,
+            "timed_engine": self.engine,
+            "counted_engine": "plain",
             "gflop": self.flops.total / 1e9,
             **{f"gflop_{kind}": value / 1e9 for kind, value in kinds.items()},
             "gflop_published": None if published is None else self.contest.batch * published / 1e9,
@@ -198,6 +203,7 @@ def run_contest(
             flops=counts[name][1],
             memory=counts[name][2],
             timing=entries[name].whole(timings[name]),
+            engine="fused" if fused(entries[name].frames) else "torch",
         )
         for name, config in configs.items()
     ]

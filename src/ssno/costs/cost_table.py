@@ -69,8 +69,8 @@ def time_table(rows: Iterable[Row], *, task: str) -> Table:
 
 
 def operations_table(rows: Iterable[Row]) -> Table:
-    """Operations of one prediction in 1D: all that run, and as the published table counts them."""
-    title = "One prediction in 1D: GFLOP of all that runs | as the published table counts"
+    """Operations of one prediction in 1D: all that plain PyTorch runs, and as the published table counts them."""
+    title = "One prediction in 1D: GFLOP of all that plain PyTorch runs | as the published table counts"
 
     def cell(row: Row) -> str:
         published = row["gflop_published"]

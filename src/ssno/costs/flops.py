@@ -10,6 +10,10 @@ operation that torch executes, forwards and backwards, is counted by these rules
     normalisation                 8 per number (mean 1, variance 3, scale 2, affine 2); 2 with given statistics
     moving and copying numbers    0
 
+Counted is the plain engine, PyTorch operations written out. The fused engine, which is timed where it is available,
+takes matrix products for scans of up to 256 points where plain PyTorch may take transforms, so it executes other
+numbers of operations for the same result. Rows of costs name both engines.
+
 Operations that make convolution kernels from state-space parameters are listed apart, as `kernel`: they depend on the
 weights only, so a model in use need not repeat them. An operation no rule knows counts nothing and is named in
 `unknown`; tests keep that empty for all models. The published table counts otherwise, see `ssno.costs.published`.

@@ -90,7 +90,7 @@ class Cost(Experiment):
 
         yield sheet("ms of one prediction, batch 1 (paper: on an A6000)", "forward", "ms", LATENCIES)
         yield sheet("ms of a rollout of 22 frames, batch 1", "rollout", "ms", LATENCIES)
-        yield sheet("GFLOP of one prediction, all operations counted alike", "forward", "gflop", GFLOPS)
+        yield sheet("GFLOP of one prediction, plain PyTorch, all counted alike", "forward", "gflop", GFLOPS)
         yield sheet(
             "GFLOP of one prediction by the rules behind the published table", "forward", "gflop_published", GFLOPS
         )
