@@ -1,1 +1,23 @@
-"""The training loop, its options, exact resume, and the description of a run."""
+"""The training loop: from a description or a model and its data to a forecaster, with exact resume."""
+
+from ssno.training.estimate import Estimate, estimate
+from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
+from ssno.training.reporter import Reporter, Silent
+from ssno.training.resume_check import ResumeCheck, check_resume
+from ssno.training.task import Task, task_for
+from ssno.training.train import perform, train
+
+__all__ = [
+    "Estimate",
+    "Reporter",
+    "ResumeCheck",
+    "Silent",
+    "Task",
+    "TrainingDiverged",
+    "TrainingInterrupted",
+    "check_resume",
+    "estimate",
+    "perform",
+    "task_for",
+    "train",
+]
