@@ -50,3 +50,12 @@ def test_an_ensemble_works_on_the_finest_grid_that_a_member_wants() -> None:
     assert both.working_grid((20,), spacing=(1 / 20,)) == (32,)
     single = [rollout(member, waves(20), 3, spacing=(1 / 20,)) for member in both.forecasters]
     torch.testing.assert_close(rollout(both, waves(20), 3, spacing=(1 / 20,)), torch.stack(single).mean(0))
+
+
+def test_one_step_on_another_grid_is_one_step_on_the_working_one() -> None:
+    model, frames = forecaster(), waves(20)
+    none = frames.new_zeros(1, 4, 0, 20)
+    with torch.no_grad():
+        found = model(frames, none, spacing=(1 / 20,))
+        expected = model(resample(frames, (32,)), none.new_zeros(1, 4, 0, 32), spacing=(1 / 32,))
+    torch.testing.assert_close(found, resample(expected, (20,)))

@@ -22,6 +22,7 @@ from ssno.data.normalise import AffineMap, Normalisers
 from ssno.data.windows import Alignment, Window, sliding_windows
 from ssno.forecasting.windowed import Windowed
 from ssno.models.operator import OperatorState
+from ssno.transforms.periodic import resample
 
 
 class Forecaster(nn.Module):
@@ -91,7 +92,11 @@ class Forecaster(nn.Module):
 
         Models that take K frames as channels answer for slots K - 1 and later only.
         """
-        taken = self.frames_as_channels
+        grid, taken = state.shape[3:], self.frames_as_channels
+        working = self.working_grid(grid, spacing=spacing)
+        if spacing is not None and working != tuple(grid):
+            finer = self(resample(state, working), resample(context, working), spacing=rescaled(spacing, grid, working))
+            return resample(finer, grid)
         inputs = torch.cat([state, context], dim=2)
         other = self.spacing_for_model(spacing)
         options = {} if other is None else {"spacing": other}  # a module of the user's may not know the word
@@ -144,3 +149,8 @@ class Forecaster(nn.Module):
             return answer
         scale = self.increment_scale.view(-1, *(1,) * (answer.ndim - 3))
         return last + scale * answer
+
+
+def rescaled(spacing: Sequence[float], grid: Sequence[int], other: Sequence[int]) -> tuple[float, ...]:
+    """The spacing of another grid of the same box."""
+    return tuple(step * points / wanted for step, points, wanted in zip(spacing, grid, other, strict=True))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ssno.base.device import choose_device
 from ssno.forecasting.ensemble import Ensemble
-from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.forecaster import Forecaster, rescaled
 from ssno.transforms.periodic import resample
 
 Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *grid"]] | None
@@ -72,7 +72,7 @@ def stream(
     if working != tuple(grid):
         first_frames, known = resample(first_frames, working), resampled(known, working)
         assert spacing is not None, "another grid than that of training has a spacing"
-        spacing = [step * points / other for step, points, other in zip(spacing, grid, working, strict=True)]
+        spacing = rescaled(spacing, grid, working)
     ahead = 1 if forecaster.alignment == "target" else 0
     was_training = forecaster.training
     forecaster.eval()
