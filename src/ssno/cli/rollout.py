@@ -14,6 +14,7 @@ from ssno.models.bundled import results_folder
 from ssno.plots.animation import animate as write_animation
 from ssno.plots.animation import moving_suffix
 from ssno.plots.bands import band_of, error_bands
+from ssno.plots.foils import flow_pictures
 from ssno.plots.globe import sphere_panels
 from ssno.plots.panels import frame_panels
 from ssno.plots.spacetime import forecast_panels
@@ -86,7 +87,14 @@ def rollout(
 def draw_one(
     seen: Examples, data: Trajectories, row: int, channel: int, folder: Path, label: str, *, draw: bool, animate: bool
 ) -> list[Path]:
-    """Panels and animation of one field of one trajectory."""
+    """Panels and animation of one field of one trajectory; of a cloud, pictures of the pressure."""
+    if data.grid_type == "points":
+        if not draw or data.fields[channel] != "p":
+            return []
+        frames = data.read([seen.indices[row]])
+        names = {"fields": data.fields, "context_fields": data.context_fields}
+        found = flow_pictures(frames, seen.forecast[row, -1], **names)
+        return [save(make(), folder / f"{label}-{seen.indices[row]}-{name}.png") for name, make in found.items()]
     name = f"{label}-{seen.indices[row]}" + (f"-{data.fields[channel]}" if len(data.fields) > 1 else "")
     truth, forecast = seen.truth[row, :, channel].numpy(), seen.forecast[row, :, channel].numpy()
     lengths, field = [axis.length for axis in data.axes], data.fields[channel]

@@ -17,6 +17,7 @@ from ssno.metrics.correlation import CORRELATED, VALID
 from ssno.metrics.spectrum import energy_spectrum
 from ssno.plots.bands import Band, error_bands
 from ssno.plots.curves import loss_curves
+from ssno.plots.foils import flow_pictures
 from ssno.plots.globe import sphere_panels
 from ssno.plots.kernels import kernel_panels, memory_weights
 from ssno.plots.modes import mode_ridges
@@ -154,8 +155,13 @@ def spectrum(report: RunReport) -> str:
 
 
 def forecasts(report: RunReport, identity: str) -> str:
-    """The player, and a still picture of the median trajectory for paper."""
+    """The player, and a still picture of the median trajectory for paper; of a cloud, pictures of the pressure."""
     seen, data = report.examples, report.data
+    if data.grid_type == "points":
+        frames = data.read([seen.indices[0]])
+        names = {"fields": data.fields, "context_fields": data.context_fields}
+        found = flow_pictures(frames, seen.forecast[0, -1], **names)
+        return "".join(picture(make, f"{name}, {report.labels[seen.indices[0]]}") for name, make in found.items())
     truth, made = seen.truth[0, :, 0].numpy(), seen.forecast[0, :, 0].numpy()
     lengths, field = [axis.length for axis in data.axes], data.fields[0]
     title = f"{field}, {report.labels[seen.indices[0]]}"

@@ -1,0 +1,40 @@
+"""Pictures of flow past an aerofoil."""
+
+import numpy as np
+import torch
+
+from ssno.data.trajectories import Frames
+from ssno.pde.problems.kt_foil import KTFoil
+from ssno.plots.foils import _inside, flow_pictures, pressure_curve, pressure_panels
+
+
+def test_the_pressure_is_drawn_around_the_foil_and_along_its_wall() -> None:
+    problem = KTFoil(points=400, wall_points=64)
+    solution = problem.solve([problem.draw(np.random.default_rng(0))])
+    assert solution.context is not None
+    place, truth, wall = solution.context[0, 0, :2].T, solution.state[0, 1, 2], np.arange(400) < 64
+    figure = pressure_panels(place, truth, truth + 0.1, wall)
+    assert [axes.get_title() for axes in figure.axes[:3]] == ["truth", "forecast", "forecast - truth"]
+    difference = figure.axes[2].collections[0].get_array()
+    np.testing.assert_allclose(difference, 0.2, atol=1e-6)
+    curve, shape = pressure_curve(place[:64], truth[:64], truth[:64] + 0.1).axes
+    drawn, forecast = (line.get_ydata() for line in curve.lines)
+    np.testing.assert_allclose(forecast - drawn, 0.2)
+    assert curve.yaxis_inverted()
+    assert len(shape.lines[0].get_xdata()) == 65
+
+
+def test_pictures_of_a_case_are_drawn_on_request() -> None:
+    problem = KTFoil(points=200, wall_points=32)
+    solution = problem.solve([problem.draw(np.random.default_rng(0))])
+    assert solution.context is not None
+    state, context = (torch.from_numpy(values).float() for values in (solution.state, solution.context))
+    names = {"fields": problem.fields, "context_fields": problem.context_fields}
+    found = flow_pictures(Frames(state, context.expand(1, 2, 5, 200)), state[0, 1], **names)
+    assert list(found) == ["pressure", "wall"]
+    assert found["wall"]().axes[0].get_ylabel() == "C_p"
+
+
+def test_triangles_inside_the_foil_are_left_out() -> None:
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    assert _inside(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, -0.1]]), square).tolist() == [True, False, False]
