@@ -153,3 +153,20 @@ def test_masks_that_cannot_be_are_refused(tmp_path) -> None:
         load_dataset(path, "all", **options, context=("mask",)).masked("nan")
     with pytest.raises(DataError, match="has no known field 'land' to be its mask"):
         data.masked("land")
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "h5"])
+def test_a_folder_with_a_file_for_each_run_is_one_set(tmp_path, kind) -> None:
+    folder = tmp_path / "channel"
+    folder.mkdir()
+    for number in (0, 1, 2, 10):
+        run = VALUES[number % 5] + number
+        if kind == "h5":
+            with h5py.File(folder / f"run_{number}.h5", "w") as file:
+                file["u"] = run
+        else:
+            (np.save if kind == "npy" else np.savez)(folder / f"run_{number}.{kind}", run)
+    data = load_dataset(folder, "all", axes="time x y")
+    assert (data.name, data.shape) == ("channel", (4, 6, 1, 8, 4))
+    np.testing.assert_array_equal(data.read([3]).state[0, :, 0], (VALUES[0] + 10).astype(np.float32))
+    assert [len(load_dataset(folder, split, axes="time x y")) for split in ("train", "valid", "test")] == [2, 1, 1]

@@ -121,7 +121,10 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
 
 
 def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = SPLITS) -> Mapping[str, Trajectories]:
-    """Those `wanted` splits that a folder has: ours with its manifest, The Well's `train/*.hdf5`, or files named so."""
+    """Those `wanted` splits that a folder has: ours with its manifest, The Well's `train/*.hdf5`, or files named so.
+
+    Files without a split in their names are runs of one set that is not divided, in the order of their numbers.
+    """
     if is_airfrans(folder):
         return open_airfrans(folder)
     if (folder / MANIFEST).is_file():
@@ -132,12 +135,18 @@ def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = S
         return {WHOLE: concatenate([open_any(chunk, options)[WHOLE] for chunk in chunks])}
     inner = folder / "data"
     folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
+    loose = _data_files(folder)
     found = {}
     for name in wanted:
         files = _data_files(folder / name) if (folder / name).is_dir() else []
-        files = files or [file for file in _data_files(folder) if name in _words(file)]
+        files = files or [file for file in loose if name in _words(file)]
         if files:
             found[name] = concatenate([_take(file, name, options) for file in files])
+    divided = any((folder / name).is_dir() or name in _words(file) for name in SPLITS for file in loose)
+    if not found and loose and not divided:  # a file for each run, or for some runs
+        runs = [open_any(file, options) for file in loose]
+        if all(WHOLE in run for run in runs):
+            return {WHOLE: concatenate([replace(run[WHOLE], name=folder.name) for run in runs])}
     if not found:
         raise DataError(
             f"{folder} has no data of split {wanted[0]!r}: expected {wanted[0]}/*.h5, or files with {wanted[0]!r} in "
