@@ -1,5 +1,6 @@
 """The page about devices: its code runs, its list of commands is that of the command line."""
 
+import json
 import re
 from pathlib import Path
 
@@ -23,3 +24,12 @@ def test_commands_switch_and_tolerances_are_those_of_the_code() -> None:
     assert SWITCH in TEXT
     assert (ALLOWED["losses"], ALLOWED["forecasts"], ALLOWED["gradients"]) == (1e-3, 1e-3, 1e-4)
     assert "losses and forecasts 1e-3, gradients 1e-4" in TEXT
+
+
+def test_figures_of_compilation_are_the_stored_ones() -> None:
+    root = Path(__file__).parents[2]
+    stored = json.loads((root / "results" / "compile.json").read_text())
+    milliseconds = {name: round(found["median"]) for name, found in stored["ms"].items()}
+    page = (root / "docs" / "training.md").read_text()
+    assert f"a step then takes {milliseconds['compiled']} ms, against {milliseconds['torch']}" in page
+    assert f"{milliseconds['fused']} with the native one" in page
