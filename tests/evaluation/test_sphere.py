@@ -17,6 +17,7 @@ from ssno.evaluation.sphere_rules import (
 )
 from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.scores import EVERY, score
 from ssno.metrics.relative import frame_errors
 from ssno.models.baselines.sfno import SFNO, SFNOConfig
 from ssno.models.baselines.trivial import Persistence
@@ -102,6 +103,21 @@ def test_a_forecaster_is_scored_from_its_given_frames(public) -> None:
     assert plain.at("rel_l2_area", 5) == pytest.approx(projected.at("rel_l2_area", 5), rel=1e-4)
     wild = Forecaster(SFNO(SFNOConfig(embed_dim=4)), normalisers=normalisers, window=Window(size=0))
     assert len(score_on_sphere(wild, short).values["rel_l2_area"]) == 5
+
+
+def test_evaluations_have_the_weighed_errors_of_normalised_forecasts_only(public) -> None:
+    _, test, _, _ = public
+    short = test.select(time_index=range(4), indices=range(2))
+    model = Persistence(in_channels=3, out_channels=3, n_dims=2)
+    seen = {}
+    for units in ("zscore", "none"):
+        forecaster = Forecaster(model, normalisers=fit(test, units), window=Window(size=1))
+        seen[units] = score(forecaster, short, metrics=EVERY).means
+    steps = score_on_sphere(Forecaster(model, normalisers=fit(test, "zscore"), window=Window(size=1)), short)
+    assert seen["zscore"]["rel_l2_area"] == pytest.approx(np.mean(steps.values["rel_l2_area"]), rel=1e-4)
+    assert seen["zscore"]["energy_ratio"] == pytest.approx(np.mean(steps.values["energy_ratio"]), rel=1e-4)
+    assert seen["zscore"]["rel_l2_area_squared"] > seen["zscore"]["rel_l2_area"] ** 2
+    assert "rel_l2_area" not in seen["none"]
 
 
 def test_weights_count_a_pole_less_than_the_equator() -> None:

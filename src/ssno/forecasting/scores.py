@@ -21,16 +21,19 @@ from torch import Tensor
 from ssno.base.device import float64
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import FrameRoles, Window, next_frames, slot_context
+from ssno.forecasting.area import areas
 from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.metrics.relative import trajectory_errors
+from ssno.metrics.relative import frame_errors, trajectory_errors, weighed
 from ssno.metrics.runaway import NEVER, largest, runaway_step
 
 TRAINING = ("rel_l2", "rel_l2_normalised", "rel_l2_onestep")
-EVERY = (*TRAINING, *FORECAST_METRICS[1:], "runaway", *CLOUD_METRICS)
+SPHERE_METRICS = ("rel_l2_area", "rel_l2_area_squared", "energy_ratio")
+"""Of data on a sphere: points weighed by area, normalised units, mean over predicted frames."""
+EVERY = (*TRAINING, *FORECAST_METRICS[1:], *SPHERE_METRICS, "runaway", *CLOUD_METRICS)
 FOR_CLOUDS = frozenset((*TRAINING, "nrmse", "vrmse", "runaway", *CLOUD_METRICS))
 """The others look along axes of a grid, or along time."""
 
@@ -71,6 +74,7 @@ def score(
     """
     window = forecaster.window
     cloud = CloudScores(data.fields, data.context_fields) if data.grid_type == "points" else None
+    area, normalised = areas(data), forecaster.normalisers.state.method != "none"
 
     def predict(frames: Frames, _: range) -> Tensor:
         plan = window.plan(frames.state.shape[1])
@@ -86,8 +90,13 @@ def score(
             errors["rel_l2_normalised"] = trajectory_errors(units.encode(forecast), units.encode(truth))
         if "rel_l2_onestep" in metrics:
             errors["rel_l2_onestep"] = one_step_errors(forecaster, frames, spacing=data.spacing)
+        if area is not None and normalised:
+            errors |= {
+                name: values
+                for name, values in sphere_errors(units.encode(forecast), units.encode(truth), area=area).items()
+                if name in metrics
+            }
         if cloud is not None:
-            normalised = forecaster.normalisers.state.method != "none"
             errors |= cloud.add(forecast, truth, frames, units if normalised else None)
         return errors
 
@@ -148,6 +157,16 @@ def score_forecasts(
         step_quartiles=(tuple(lower.tolist()), tuple(upper.tolist())),
         runaways=tuple(runaways),
     )
+
+
+def sphere_errors(
+    forecast: Float[Tensor, "b t c lat lon"], truth: Float[Tensor, "b t c lat lon"], *, area: Tensor
+) -> dict[str, Float[Tensor, " b"]]:
+    """Error, its square and the ratio of norms, points weighed by area, mean over frames."""
+    steps = frame_errors(forecast, truth, area=area)
+    norms = [torch.linalg.vector_norm(weighed(field, area).flatten(2), dim=2) for field in (forecast, truth)]
+    values = (steps, steps**2, norms[0] / norms[1])
+    return {name: value.mean(dim=1) for name, value in zip(SPHERE_METRICS, values, strict=True)}
 
 
 def _place(name: str) -> int:
