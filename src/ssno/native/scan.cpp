@@ -110,6 +110,70 @@ void add_matrix_gradient(Shape shape, const Lines& lines, const float* grad_y, c
     });
 }
 
+// A middle axis with few numbers after it would mean many narrow products. So a group of what comes before is laid side
+// by side first, as (point, group, inner), and back afterwards.
+constexpr int NARROW = 64, WIDE = 512;
+
+struct Group {
+    std::int64_t first;
+    int count, inner, points;
+
+    int columns() const { return count * inner; }
+
+    template <typename Move>  // move(from one run of `inner` numbers of the field, to its place in the group)
+    void each(Move move) const {
+        for (int o = 0; o < count; ++o)
+            for (int i = 0; i < points; ++i)
+                move(((first + o) * points + i) * inner, static_cast<std::int64_t>(i) * columns() + o * inner);
+    }
+
+    void gather(const float* field, float* group) const {
+        each([&](std::int64_t a, std::int64_t b) { std::copy_n(field + a, inner, group + b); });
+    }
+
+    void scatter(const float* group, bool add, float* field) const {
+        each([&](std::int64_t a, std::int64_t b) {
+            for (int n = 0; n < inner; ++n) field[a + n] = add ? field[a + n] + group[b + n] : group[b + n];
+        });
+    }
+};
+
+bool is_narrow(const Lines& lines) { return lines.outer > 1 && lines.inner > 1 && lines.inner < NARROW; }
+
+template <typename Body>  // body(group)
+void over_groups(const Lines& lines, Body body) {
+    const int most = std::max(1, WIDE / lines.inner);
+    for (std::int64_t first = 0; first < lines.outer; first += most)
+        body(Group{first, static_cast<int>(std::min<std::int64_t>(most, lines.outer - first)), lines.inner, lines.points});
+}
+
+std::int64_t room_for_groups(const Lines& lines) {
+    return is_narrow(lines) ? 2 * static_cast<std::int64_t>(WIDE) * lines.points : 0;
+}
+
+// As `apply_matrix`, by groups where that is better.
+void apply(const float* matrix, Shape shape, bool transpose, const Lines& lines, const float* x, bool add, float* y,
+           float* room) {
+    if (!is_narrow(lines)) return apply_matrix(matrix, shape, transpose, lines, x, add ? 1.0f : 0.0f, y);
+    float* result = room + static_cast<std::int64_t>(WIDE) * lines.points;
+    over_groups(lines, [&](const Group& group) {
+        group.gather(x, room);
+        apply_matrix(matrix, shape, transpose, Lines{1, lines.points, group.columns()}, room, 0.0f, result);
+        group.scatter(result, add, y);
+    });
+}
+
+// As `add_matrix_gradient`, by groups where that is better.
+void add_gradient(Shape shape, const Lines& lines, const float* grad_y, const float* x, float* grad_matrix, float* room) {
+    if (!is_narrow(lines)) return add_matrix_gradient(shape, lines, grad_y, x, grad_matrix);
+    float* other = room + static_cast<std::int64_t>(WIDE) * lines.points;
+    over_groups(lines, [&](const Group& group) {
+        group.gather(grad_y, room);
+        group.gather(x, other);
+        add_matrix_gradient(shape, Lines{1, lines.points, group.columns()}, room, other, grad_matrix);
+    });
+}
+
 // One line after the other, without a matrix: for a few lines that is faster. Eight points of x act at once on a kernel
 // with zeros around it, so that a sum is loaded and stored once for eight products.
 constexpr int TOGETHER = 8;
@@ -164,7 +228,7 @@ void scan_forward(const float* x, const float* kernels, float* y, int channels, 
     {
         const int before = set_gemm_threads(1);
         const std::int64_t square = static_cast<std::int64_t>(points) * points;
-        float* work = scratch(direct ? room_for_direct(points) : square + 2 * points);
+        float* work = scratch(direct ? room_for_direct(points) : square + 2 * points + room_for_groups(lines));
 #pragma omp for schedule(static)
         for (int task = 0; task < tasks; ++task) {
             const int c = task / directions, d = task % directions;
@@ -175,7 +239,7 @@ void scan_forward(const float* x, const float* kernels, float* y, int channels, 
                 convolve_directly(kernel, reversed, periodic, lines, x + c * size, to, work);
             } else {
                 build_matrix(kernel, points, reversed, periodic, work, work + square);
-                apply_matrix(work, shape_of(reversed, periodic), false, lines, x + c * size, 0.0f, to);
+                apply(work, shape_of(reversed, periodic), false, lines, x + c * size, false, to, work + square + 2 * points);
             }
         }
         set_gemm_threads(before);
@@ -191,9 +255,10 @@ void scan_backward(const float* x, const float* kernels, const float* grad_y, fl
 #pragma omp parallel num_threads(std::min(threads, channels))
     {
         const int before = set_gemm_threads(1);
-        float* matrix = scratch(2 * square + 2 * points);
+        float* matrix = scratch(2 * square + 2 * points + room_for_groups(lines));
         float* grad_matrix = matrix + square;
         float* line = grad_matrix + square;
+        float* room = line + 2 * points;
 #pragma omp for schedule(static)
         for (int c = 0; c < channels; ++c)
             for (int d = 0; d < directions; ++d) {
@@ -202,9 +267,9 @@ void scan_backward(const float* x, const float* kernels, const float* grad_y, fl
                 const std::int64_t row = (static_cast<std::int64_t>(d) * channels + c) * points;
                 const float* from = grad_y + (static_cast<std::int64_t>(c) * directions + d) * size;
                 build_matrix(kernels + row, points, reversed, periodic, matrix, line);
-                apply_matrix(matrix, shape, true, lines, from, d > 0 ? 1.0f : 0.0f, grad_x + c * size);
+                apply(matrix, shape, true, lines, from, d > 0, grad_x + c * size, room);
                 std::fill(grad_matrix, grad_matrix + square, 0.0f);
-                add_matrix_gradient(shape, lines, from, x + c * size, grad_matrix);
+                add_gradient(shape, lines, from, x + c * size, grad_matrix, room);
                 sum_diagonals(grad_matrix, points, reversed, periodic, grad_kernels + row, line);
             }
         set_gemm_threads(before);
