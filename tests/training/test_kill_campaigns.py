@@ -86,14 +86,16 @@ def waves_run(data: Trajectories, folder: Path, *, resume: bool) -> None:
     )
 
 
-def killed_until_finished(data: Trajectories, folder: Path, *, kills: int, moment: random.Random) -> int:
+def killed_until_finished(
+    data: Trajectories, folder: Path, *, kills: int, moment: random.Random, longest: float = 0.4
+) -> int:
     """Train, killed again and again at random moments, and then to the end; how often it was killed."""
     for number in range(kills):
         worker = multiprocessing.get_context("fork").Process(
             target=waves_run, args=(data, folder), kwargs={"resume": (folder / "config.json").exists()}
         )
         worker.start()
-        worker.join(moment.uniform(0.01, 0.4))
+        worker.join(moment.uniform(0.01, longest))
         if worker.exitcode is not None:
             assert worker.exitcode == 0
             return number
@@ -126,7 +128,7 @@ def test_two_hundred_kills_lose_nothing(tmp_path, valid_waves) -> None:
     waves_run(valid_waves, tmp_path / "whole", resume=False)
     moment, kills, runs = random.Random(1), 0, 0
     while kills < 200:
-        kills += killed_until_finished(valid_waves, tmp_path / str(runs), kills=200 - kills, moment=moment)
+        kills += killed_until_finished(valid_waves, tmp_path / str(runs), kills=200 - kills, moment=moment, longest=1.2)
         assert_nothing_was_lost(tmp_path / str(runs), tmp_path / "whole")
         runs += 1
     write_result("kill-while-training", kills=kills, runs=runs, lost=0)

@@ -300,7 +300,9 @@ def test_two_trainings_never_share_a_folder(tmp_path, waves) -> None:
 def test_the_lock_of_a_killed_training_is_taken_over(tmp_path, waves) -> None:
     train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent())
     (tmp_path / ".lock").write_text("99999999")
+    (tmp_path / "metrics.jsonl.0a1b2c3d.partial").write_text("")
     train(tiny(), waves, folder=tmp_path, epochs=1, resume=True, reporter=Silent())
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def test_resuming_with_other_options_is_refused_and_names_them(tmp_path, waves, valid_waves) -> None:

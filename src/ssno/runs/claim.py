@@ -31,6 +31,8 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
         raise FileNotFoundError(f"There is nothing to resume in {folder}: it holds no run.")
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
+        for partial in folder.glob("*.partial"):  # left by a kill; nobody else can be writing now
+            partial.unlink()
         if not resume:
             _empty(folder, overwrite=overwrite)
         elif not has_checkpoint(folder / "last") and any((folder / part).exists() for part in ("best", LOG)):
