@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssno.cli.models import describe
-from ssno.costs.cost import Contest, Entry
+from ssno.costs.cost import Contest, Contestant
 from ssno.costs.published import published_flops
 from ssno.models.registry import ALL_MODELS, MODELS
 
@@ -32,5 +32,5 @@ def test_the_list_has_every_model_with_its_size(name) -> None:
 @pytest.mark.parametrize("name", ["unet", "gkt", "factformer", "ffno", "ssno"])
 def test_the_operations_are_those_counted(name) -> None:
     config = MODELS[name]().for_grid((32,))
-    flops, _ = Entry(config, Contest("forward", (32,)), part=1).counted()
+    flops, _ = Contestant(config, Contest("forward", (32,)), part=1).counted()
     assert rf"| `{name}` | {flops.total / 1e9:.3f} \| {published_flops(config, 32) / 1e9:.3f} |" in TEXT

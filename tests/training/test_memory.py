@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -144,7 +145,7 @@ def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
 def test_a_run_that_does_not_fit_is_not_tried(tmp_path, monkeypatch, capsys) -> None:
     np.save(tmp_path / "noise.npy", np.random.default_rng(0).standard_normal((12, 8, 16)).astype(np.float32))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ssno.training.estimate.free_memory", lambda: -(2**40))
+    monkeypatch.setattr(import_module("ssno.training.estimate"), "free_memory", lambda: -(2**40))
     words = ["train", "noise.npy", "--model", "ssno:tiny", "--data.axes", "batch time x", "--dry-run"]
     main([*words, "--json"])
     cost = json.loads(capsys.readouterr().out)

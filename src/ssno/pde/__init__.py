@@ -4,15 +4,19 @@
 how.
 """
 
+from ssno.pde.equations.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
+from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.problems.kt_foil import KTFoil, flow_of
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, SolverDiverged
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
+from ssno.pde.schemes.integrators import etdrk4, ifrk4
 
 __all__ = [
     "AdvectionDiffusion",
@@ -21,6 +25,7 @@ __all__ = [
     "GrayScott",
     "Heat",
     "HeatBox",
+    "KTFoil",
     "KuramotoSivashinsky",
     "LinearProblem",
     "Parameters",
@@ -30,7 +35,14 @@ __all__ = [
     "RichtmyerMeshkov",
     "Solution",
     "SolverDiverged",
+    "SpectralEquation",
+    "SpectralGrid",
     "TorusLi",
     "TorusVis",
     "TorusVisForce",
+    "burgers",
+    "etdrk4",
+    "flow_of",
+    "ifrk4",
+    "kuramoto_sivashinsky",
 ]
