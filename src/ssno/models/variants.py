@@ -18,11 +18,13 @@ and the paper's outlook:
 All blocks are in `ssno.layers.sweeps`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ssno.layers.modes import ModeOptions
 from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
+from ssno.models.operator import Spacing
 from ssno.models.ssno import ScanConfig, ScanOperator, SSNOConfig
 
 
@@ -72,6 +74,10 @@ class SSNOVM(ScanOperator):
 
     config_type = SSNOVMConfig
     config: SSNOVMConfig
+
+    def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
+        """The given one: one line through a finer grid is not made of lines through the learned one."""
+        return tuple(grid)
 
 
 @dataclass(frozen=True, kw_only=True)
