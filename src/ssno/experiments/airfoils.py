@@ -148,7 +148,7 @@ class Airfoils(Experiment):
 
         for metric, where in (("volume_mse/p", "volume"), ("surface_mse/p", "wall")):
             yield claim(f"Scan below attention, {where} pressure", "scan", "attention", metric)
-            yield claim(f"... by a factor of 2, {where} pressure", "scan", "attention", metric, factor=2)
+            yield claim(f"... by a factor of 2, {where} pressure", "scan", "attention", metric, factor=2.0)
         for metric, what in (("lift_abs", "error"), ("lift_rel_median", "relative error"), ("lift_rank", "1 - rank")):
             yield claim(f"Attention below scan, lift {what}", "attention", "scan", metric)
         yield claim("Selective below linear scan, lift error", "selective", "scan", "lift_abs")
