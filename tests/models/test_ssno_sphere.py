@@ -84,6 +84,8 @@ def test_a_model_can_learn_after_a_forecast_in_inference_mode() -> None:
     with torch.inference_mode():
         model(frames)
     model(frames).square().mean().backward()
+    assert model.lift.weight.grad.isfinite().all()
+    assert model.lift.weight.grad.abs().sum() > 0
 
 
 def test_streaming_gives_what_the_whole_sequence_gives() -> None:

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from ssno.cli.progress import progress
 from ssno.experiments.demo import Demo, run_demo
+from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.reporter import reporter_for
 
 
@@ -20,4 +21,8 @@ def demo(*, out: Path = Path("demo"), epochs: int = Demo.epochs, trajectories: i
     sizes = Demo(epochs=epochs, trajectories=trajectories)
     console = Console()
     with progress("data", console=Console(stderr=True)) as advance:
-        run_demo(sizes, out, console=console, progress=advance, reporter=reporter_for)
+        try:
+            run_demo(sizes, out, console=console, progress=advance, reporter=reporter_for)
+        except TrainingInterrupted as stopped:
+            Console(stderr=True).print(str(stopped), highlight=False)
+            raise SystemExit(EXIT_INTERRUPTED) from None
