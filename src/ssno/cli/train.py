@@ -233,6 +233,8 @@ def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
         table.add_row("steps", f"{cost['steps']:,}")
     else:
         table.add_row("steps", f"{cost['steps']:,} of {cost['seconds_per_step'] * 1000:.0f} ms")
+        for points, seconds in (cost["seconds_on"] or {}).items():
+            table.add_row(f"a step on {points} points", f"{seconds * 1000:.0f} ms")
         table.add_row("time", f"{cost['seconds'] / 60:.1f} minutes")
         table.add_row("disk", f"{cost['disk_bytes'] / 2**20:.1f} MiB")
     Console().print(table)

@@ -11,6 +11,7 @@ Between `encode` and `decode` everything is in normalised units; `ssno.forecasti
 Axes: b trajectory, t time slot, c state field, k context field, then the grid.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ class Forecaster(nn.Module):
         window: how many frames it sees and from which it starts.
         alignment: context of a slot is that of its own frame ("same") or of the one it predicts ("target").
         spacing: the grid spacing that the weights refer to, that of the training data.
+        spacings: those of all grids that it is trained on, if they are several: it works on them as they are.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Forecaster(nn.Module):
         window: Window | None = None,
         alignment: Alignment = "same",
         spacing: Sequence[float] | None = None,
+        spacings: Sequence[Sequence[float]] = (),
     ):
         super().__init__()
         self.model = model
@@ -57,6 +60,7 @@ class Forecaster(nn.Module):
         self.increment = increment
         self.alignment: Alignment = alignment
         self.spacing = tuple(spacing) if spacing is not None else None
+        self.spacings = tuple(tuple(steps) for steps in spacings)
         scale = torch.tensor(normalisers.state.encoded_increment, dtype=torch.get_default_dtype())
         self.register_buffer("increment_scale", scale if increment else torch.zeros_like(scale), persistent=False)
 
@@ -128,7 +132,11 @@ class Forecaster(nn.Module):
         """The grid on which to forecast frames given on `grid`: the same, unless the model prefers another one."""
         other = self.spacing_for_model(spacing)
         wanted = getattr(self.model, "working_grid", None)
-        return tuple(grid) if other is None or wanted is None else wanted(grid, spacing=other)
+        known = spacing is not None and any(
+            all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(spacing, steps, strict=True))
+            for steps in self.spacings
+        )
+        return tuple(grid) if other is None or wanted is None or known else wanted(grid, spacing=other)
 
     def spacing_for_model(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
         """The spacing as the model takes it, None on the grid that its weights refer to.

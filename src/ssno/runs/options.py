@@ -52,6 +52,8 @@ class TrainOptions:
     """Relative error of a frame; or, on clouds of points, mean squares off the wall and on it (volume_surface)."""
     surface_weight: float = 1.0
     """Weight of the wall in the loss volume_surface."""
+    grids: tuple[int, ...] = ()
+    """Several grids, one drawn for each batch: points along the first axis, others in proportion; none: the data's."""
     points: int = 0
     """Points of a cloud drawn anew for every step; 0 for all."""
     rollout: Rollout = field(default_factory=Rollout)
@@ -90,6 +92,8 @@ class TrainOptions:
             rate = getattr(self, name)
             if rate is not None and not rate > 0:
                 raise ValueError(f"`{name}` must be positive, got {rate}.")
+        if any(points < 2 for points in self.grids) or len(set(self.grids)) < len(self.grids):
+            raise ValueError(f"`grids` must be different numbers of points, at least 2, got {self.grids}.")
         if not 0 <= self.ema < 1:
             raise ValueError(f"`ema` must lie in [0, 1), got {self.ema}.")
         if not 0 <= self.warmup < 1:

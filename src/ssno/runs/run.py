@@ -60,8 +60,8 @@ class Run(Generic[ModelConfig]):
     ) -> "Run[ModelConfig]":
         """With everything that data and recipe determine, except the fields named in `given`, as `model.d_state`.
 
-        Channels, axes, at most as many Fourier modes as the grid carries, and the window follow from data and model. A
-        recipe also sets the batch size, and `fast` the model settings that it found best for such data.
+        Channels, axes, at most as many Fourier modes as the (coarsest) grid carries, the window follow from data and
+        model. A recipe also sets the batch size, and `fast` the model settings that it found best for such data.
         """
 
         def is_given(name: str) -> bool:
@@ -78,7 +78,8 @@ class Run(Generic[ModelConfig]):
             chosen = {f.name: getattr(best, f.name) for f in fields(best) if not is_given(f"model.{f.name}")}
             model = replace(model, **chosen)
         if not is_given("model.n_modes"):
-            model = model.for_grid([axis.points for axis in data.axes])
+            coarsest = min(self.train.grids, default=data.axes[0].points) / data.axes[0].points
+            model = model.for_grid([int(axis.points * coarsest) for axis in data.axes])
         seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
         window = self.window if is_given("window.size") else replace(self.window, size=seen)
         train = self.train

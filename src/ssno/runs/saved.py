@@ -43,6 +43,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
             "window": dataclasses.asdict(forecaster.window),
             "alignment": forecaster.alignment,
             "spacing": forecaster.spacing,
+            "spacings": forecaster.spacings,
         },
     }
 
@@ -100,6 +101,7 @@ def load_forecaster(folder: str | Path, *, device: str | torch.device = "cpu") -
             window=description_from_json(Window, units["window"], where="forecaster.window."),
             alignment=units["alignment"],
             spacing=None if spacing is None else tuple(float(step) for step in spacing),
+            spacings=[[float(step) for step in steps] for steps in units.get("spacings", ())],
         )
     except KeyError as error:
         raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None

@@ -4,7 +4,7 @@ An epoch is one permutation cut into batches. Resuming in the middle of an epoch
 same permutation. With several processes each takes its share of every batch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,16 +12,18 @@ from torch.utils.data import DataLoader, Dataset
 
 from ssno.data.noise import sample_generator
 from ssno.data.trajectories import Frames, Trajectories
+from ssno.training.grids import drawn_grid, on_grids
 
 ORDER = 1  # keeps the key of the permutation apart from the keys of noise and dropout
 
 
 class Batch(NamedTuple):
-    """Frames of some trajectories, their numbers in the dataset, and the size of the whole batch."""
+    """Frames of some trajectories, their numbers in the dataset, the size of the whole batch, and which grid it has."""
 
     frames: Frames
     samples: tuple[int, ...]
     whole: int
+    grid: int = 0
 
 
 def epoch_batches(count: int, batch_size: int, *, seed: int, epoch: int) -> list[list[int]]:
@@ -36,19 +38,27 @@ def share(batch: list[int], *, rank: int, world: int) -> list[int]:
 
 
 class BatchSource:
-    """Hands out batches of an epoch, from memory or through loader processes."""
+    """Hands out batches of an epoch, from memory or through loader processes, each on one of the `grids`."""
 
     def __init__(
-        self, data: Trajectories, *, batch_size: int, seed: int, workers: int = 0, rank: int = 0, world: int = 1
+        self,
+        data: Trajectories,
+        *,
+        batch_size: int,
+        seed: int,
+        grids: Sequence[int] = (),
+        workers: int = 0,
+        rank: int = 0,
+        world: int = 1,
     ):
         self.count, self.batch_size, self.seed = len(data), batch_size, seed
         self.rank, self.world = rank, world
-        self.data = data if workers else data.in_memory()
+        self.views = on_grids(data if workers else data.in_memory(), grids)
         self.schedule = _Schedule()
         self.loader: DataLoader[Any] | None = None
         if workers:
             self.loader = DataLoader(
-                _Trajectory(data),
+                _Trajectory(self.views),
                 batch_sampler=self.schedule,
                 num_workers=workers,
                 collate_fn=_first,
@@ -66,35 +76,40 @@ class BatchSource:
         whole = epoch_batches(self.count, self.batch_size, seed=self.seed, epoch=epoch)[first:]
         mine = [share(batch, rank=self.rank, world=self.world) for batch in whole]
         # A process without a share still takes part in the step: it computes one trajectory, which weighs nothing.
-        wanted = [samples or batch[:1] for samples, batch in zip(mine, whole, strict=True)]
+        grids = [
+            drawn_grid(len(self.views), seed=self.seed, epoch=epoch, batch=first + number)
+            for number in range(len(whole))
+        ]
+        wanted = [(grid, samples or batch[:1]) for grid, samples, batch in zip(grids, mine, whole, strict=True)]
         if self.loader is None:
-            frames: Iterator[Frames] = (self.data.read(samples) for samples in wanted)
+            frames: Iterator[Frames] = (self.views[grid].read(samples) for grid, samples in wanted)
         else:
             self.schedule.batches = wanted
             frames = iter(self.loader)
-        for loaded, samples, batch in zip(frames, mine, whole, strict=True):
-            yield Batch(Frames(*loaded), tuple(samples), len(batch))
+        for loaded, samples, batch, grid in zip(frames, mine, whole, grids, strict=True):
+            yield Batch(Frames(*loaded), tuple(samples), len(batch), grid)
 
 
 class _Schedule:
     """A batch sampler whose content is set before each epoch; one batch is one request to a worker."""
 
     def __init__(self) -> None:
-        self.batches: list[list[int]] = []
+        self.batches: list[tuple[int, list[int]]] = []
 
-    def __iter__(self) -> Iterator[list[tuple[int, ...]]]:
-        return iter([[tuple(batch)] for batch in self.batches])
+    def __iter__(self) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+        return iter([[(grid, tuple(batch))] for grid, batch in self.batches])
 
     def __len__(self) -> int:
         return len(self.batches)
 
 
 class _Trajectory(Dataset[Any]):
-    def __init__(self, data: Trajectories):
-        self.data = data
+    def __init__(self, views: Sequence[Trajectories]):
+        self.views = views
 
-    def __getitem__(self, samples: tuple[int, ...]) -> Frames:
-        return self.data.read(list(samples))
+    def __getitem__(self, wanted: tuple[int, tuple[int, ...]]) -> Frames:
+        grid, samples = wanted
+        return self.views[grid].read(list(samples))
 
 
 def _first(items: list[Frames]) -> Frames:

@@ -32,6 +32,9 @@ class Estimate:
     memory_bytes: int
     free_memory_bytes: int
     seconds_per_step: float | None = None
+    """On several grids: their mean, since all come equally often."""
+    seconds_on: dict[int, float] | None = None
+    """Of a step on each of several grids, by their points along the first axis."""
     seconds: float | None = None
     disk_bytes: int | None = None
 
@@ -61,16 +64,12 @@ def estimate(task: Task) -> Estimate:
     )
     if cost.memory_bytes - resident() > cost.free_memory_bytes:
         return cost
-    watch = _Stopwatch()
-    with TemporaryDirectory() as folder:
-        with suppress(TrainingInterrupted):
-            perform(task, folder=Path(folder), reporter=watch, stop_after=TRIAL_STEPS)
-        written = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-    pace = [after - before for before, after in zip(watch.moments[1:], watch.moments[2:], strict=False)]
-    per_step = statistics.median(pace) if pace else watch.moments[-1] - watch.moments[0]
+    on = {points: trial(replace(task, options=replace(options, grids=(points,)))) for points in options.grids}
+    per_step, written = trial(task) if not on else (statistics.mean(pace for pace, _ in on.values()), on[max(on)][1])
     # A rollout streams: each frame once through the model, forwards only, about a third of a training step.
     evaluations = -(-options.epochs // options.evaluate_every)
-    evaluating = evaluations * len(task.valid) / options.batch_size * per_step * 2 / 3
+    on_own_grid = on[max(on)][0] * task.data.axes[0].points / max(on) if on else per_step
+    evaluating = evaluations * len(task.valid) / options.batch_size * on_own_grid * 2 / 3
     kept = options.epochs // options.keep_every if options.keep_every else 0
     return replace(
         cost,
@@ -79,6 +78,18 @@ def estimate(task: Task) -> Estimate:
         if compiles(options.compile, choose_device())
         else cost.memory_bytes,
         seconds_per_step=per_step,
+        seconds_on={points: pace for points, (pace, _) in on.items()} or None,
         seconds=cost.steps * per_step + evaluating,
         disk_bytes=written * (2 + kept),
     )
+
+
+def trial(task: Task) -> tuple[float, int]:
+    """Seconds of a step, from a few of them, and bytes that they leave behind."""
+    watch = _Stopwatch()
+    with TemporaryDirectory() as folder:
+        with suppress(TrainingInterrupted):
+            perform(task, folder=Path(folder), reporter=watch, stop_after=TRIAL_STEPS)
+        written = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    pace = [after - before for before, after in zip(watch.moments[1:], watch.moments[2:], strict=False)]
+    return statistics.median(pace) if pace else watch.moments[-1] - watch.moments[0], written

@@ -1,8 +1,8 @@
 """The training loop. A run is a function of its description: kill it anywhere, resume, and it ends bitwise the same.
 
 That holds because nothing lives outside the checkpoint and the description: the learning rate is a function of the
-step, the order of trajectories of (seed, epoch), the way of unrolling of the epoch, noise, forced frames and pieces of
-trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, step).
+step, the order of trajectories and grids of (seed, epoch), the way of unrolling of the epoch, noise, forced frames and
+pieces of trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, step).
 """
 
 import time
@@ -66,7 +66,6 @@ class Loop:
         self.model, options = task.forecaster.model, task.options
         self.objective = Objective(
             task.forecaster,
-            spacing=task.data.spacing,
             compile=options.compile,
             surface_weight=options.surface_weight,
             area=areas(task.data),
@@ -77,6 +76,7 @@ class Loop:
             task.data,
             batch_size=options.batch_size,
             seed=options.seed,
+            grids=options.grids,
             workers=options.workers,
             rank=process.rank,
             world=process.world_size,
@@ -150,6 +150,7 @@ class Loop:
             stage=options.rollout.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
             noise=options.noise,
+            spacing=self.source.views[batch.grid].spacing,
             points=options.points,
             walls=options.loss == "volume_surface",
         )

@@ -112,8 +112,8 @@ def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
 
 def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int, points: int = 0) -> None:
     """Forward and backward pass of a batch, without an optimiser."""
-    objective = Objective(forecaster, spacing=data.spacing)
-    prepared, carry = prepare(forecaster, data.read(range(trajectories)), stage=stage, points=points), None
+    objective, frames, carry = Objective(forecaster), data.read(range(trajectories)), None
+    prepared = prepare(forecaster, frames, stage=stage, spacing=data.spacing, points=points)
     for part in range(len(prepared.parts)):
         losses, carry = objective(prepared, part, carry)
         losses.sum().backward()

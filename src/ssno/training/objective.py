@@ -17,7 +17,6 @@ the model predicted min(p, s - first) steps ahead, and the gradient knows only t
 Axes: b trajectory, t slot, c state field.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -45,7 +44,6 @@ class Objective(nn.Module):
 
     Args:
         forecaster: the model with its units.
-        spacing: of the grid that is trained on, if it is not the one that the forecaster refers to.
         compile: whether to run its forward pass through torch.compile (`ssno.training.compilation`).
         surface_weight: weight of the wall, where batches tell walls apart.
         area: weight of each grid point in the errors; None if all weigh the same.
@@ -55,13 +53,12 @@ class Objective(nn.Module):
         self,
         forecaster: Forecaster,
         *,
-        spacing: Sequence[float] | None = None,
         compile: Compile = "auto",
         surface_weight: float = 1.0,
         area: Tensor | None = None,
     ):
         super().__init__()
-        self.forecaster, self.spacing, self.surface_weight, self.area = forecaster, spacing, surface_weight, area
+        self.forecaster, self.surface_weight, self.area = forecaster, surface_weight, area
         self.predict, self.step = forecaster.forward, forecaster.step
         if compiles(compile, forecaster.device):
             self.predict = compiled(self.predict, choice=compile)
@@ -89,18 +86,18 @@ class Objective(nn.Module):
         seen = prepared.seen
         with torch.no_grad():
             for _ in range(prepared.stage.pushforward):
-                answers = self._from(first, seen, prepared.known)
+                answers = self._from(first, seen, prepared)
                 seen = torch.cat([seen[:, : first + 1], answers[:, :-1]], dim=1)
-        return self._from(first, seen, prepared.known)
+        return self._from(first, seen, prepared)
 
-    def _from(self, first: int, seen: Tensor, known: Tensor) -> Tensor:
-        answers = self.predict(seen, known, spacing=self.spacing)
+    def _from(self, first: int, seen: Tensor, prepared: Prepared) -> Tensor:
+        answers = self.predict(seen, prepared.known, spacing=prepared.spacing)
         return answers[:, first - (seen.shape[1] - answers.shape[1]) :]
 
     def _unrolled(self, prepared: Prepared, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
         seen, known, given = prepared.seen, prepared.known, prepared.given
         if carry is None:
-            state = self.forecaster.start(seen[:, :given], known[:, :given], spacing=self.spacing)
+            state = self.forecaster.start(seen[:, :given], known[:, :given], spacing=prepared.spacing)
             carry = Carry(seen[:, given - 1], state)
         (frame, state), answers = carry, []
         for slot in slots:

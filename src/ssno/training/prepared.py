@@ -41,6 +41,8 @@ class Prepared(NamedTuple):
     parts: tuple[range, ...]
     """Slots that count, in pieces between which no gradient passes."""
     stage: Stage
+    spacing: tuple[float, ...] | None = None
+    """Of the grid, if it may be another than the one that weights refer to."""
     wall: Tensor | None = None
     """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
 
@@ -53,6 +55,7 @@ def prepare(
     stage: Stage,
     key: Key = (0, 0, 0),
     noise: float = 0.0,
+    spacing: tuple[float, ...] | None = None,
     points: int = 0,
     walls: bool = False,
 ) -> Prepared:
@@ -83,12 +86,12 @@ def prepare(
     if stage.parallel:
         # A model that takes K frames as channels has no answer before its first window.
         slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)
-        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, wall)
+        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, spacing, wall)
     forced = forced_frames(stage.forcing, seen.shape[1], key, drawn_for).to(seen.device)
     slots = range(plan.start, plan.loss_slots.stop)
     size = stage.cut or len(slots)
     parts = tuple(slots[first : first + size] for first in range(0, len(slots), size))
-    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, wall)
+    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, spacing, wall)
 
 
 def places(room: int, key: Key, samples: Sequence[int]) -> list[int]:

@@ -27,6 +27,7 @@ from ssno.runs.options import recipe as named_recipe
 from ssno.runs.run import Run, read_run
 from ssno.runs.saved import reference_spacing
 from ssno.runs.unrolling import check_frames
+from ssno.training.grids import on_grids
 
 HELD_OUT = 10  # without validation data, the last tenth of the trajectories is held out
 
@@ -113,8 +114,9 @@ def checked(
     spacing: tuple[float, ...] | None = None,
 ) -> Task:
     """A task whose parts fit each other; what does not is refused before anything is computed or written."""
-    check_fit(model, data)
-    check_fit(model, valid)
+    views = on_grids(data, options.grids)
+    for trajectories in (*views, data, valid):
+        check_fit(model, trajectories)
     window.plan(len(valid.times))
     check_frames(options.rollout.stages(options.epochs), window, len(data.times))
     forecaster = Forecaster(
@@ -124,6 +126,7 @@ def checked(
         window=window,
         alignment=alignment,
         spacing=spacing or data.spacing,
+        spacings=[view.spacing for view in views] if options.grids else (),
     )
     return Task(forecaster, data, valid, options, description)
 
