@@ -9,7 +9,7 @@ from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
 from ssno.ssm.convolution import Direction
-from ssno.ssm.selective import carried_states, inverse_softplus, selective_response
+from ssno.ssm.selective import inverse_softplus, selective_response
 
 
 def block(direction: Direction = "forward", boundary: str = "zero", channels: int = 5) -> SelectiveBlock:
@@ -86,18 +86,10 @@ def test_a_wrapped_axis_has_no_beginning() -> None:
     torch.testing.assert_close(selective(x.roll(5, -1)), selective(x).roll(5, -1), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("periodic", [False, True])
-def test_gradients_of_the_loop(periodic: bool) -> None:
-    shape = (5, 2, 2, 2)
-    decay = torch.polar(
-        torch.rand(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
-    ).requires_grad_()
-    drive = torch.randn(shape, dtype=torch.complex128, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda a, b: carried_states(a, b, periodic=periodic), (decay, drive))
-
-
-def test_gradients_of_the_whole_block() -> None:
-    selective = block(channels=2)
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+def test_gradients_of_the_whole_block(direction: Direction, boundary: str) -> None:
+    selective = block(direction, channels=2, boundary=boundary)
     names = [name for name, _ in selective.named_parameters()]
     x = torch.randn(1, 2, 4, dtype=torch.float64, requires_grad=True)
 

@@ -8,9 +8,14 @@ functions of x[l] (`ssno.layers.selective`), so there is no kernel to convolve w
 point. Only decays, of modulus at most one, are ever multiplied; no exponential of a summed logarithm is formed, which
 would overflow float32 after a few strongly damped points. Damping > 0 keeps (decay - 1) / rate regular.
 
-The loop keeps its states and has a backward pass of its own, a loop the other way:
+The backward pass is written by hand: a loop the other way for g = dL/ds, then products, point by point,
 
-    g[l] = dL/ds[l] = direct[l] + conj(decay[l+1]) g[l+1],   dL/d drive[l] = g[l],   dL/d decay[l] = g[l] conj(s[l-1])
+    g[l] = 2 y'[l] conj(C[l]) + conj(decay[l+1]) g[l+1]          (y' = dL/dy; complex gradients are dL/dRe + i dL/dIm)
+    q = (g conj(s[l-1]) conj(rate) + g conj(B) x) conj(decay),      w = g conj(B gain),     gain = (decay - 1) / rate
+    B' = g conj(gain) x      x' = sum_n Re w      step' = sum_n Re q      rate' = sum_lb (step q - w x) / conj(rate)
+
+On a circle the state before the first point is the one after the last, s = final / (1 - product of all decays) with
+`final` from zero; g goes round the other way.
 
 Axes: l point, b line, h channel, n state mode (one per conjugate pair).
 """
@@ -27,41 +32,59 @@ from ssno.ssm.pairs import one_minus_polar
 States = Complex[Tensor, "l b h n"]
 
 
-class _CarriedStates(torch.autograd.Function):
-    """s[l] = decay[l] s[l-1] + drive[l] from s[-1] = 0."""
+def carried_states(decay: States, drive: States, *, periodic: bool = False) -> States:
+    """s[l] = decay[l] s[l-1] + drive[l], zero before the first point or, if `periodic`, what comes round again."""
+    states = drive.clone()
+    for l in range(1, len(states)):
+        states[l].addcmul_(decay[l], states[l - 1])
+    if periodic:
+        before = states[-1] / (1 - decay.prod(dim=0))
+        for l in range(len(states)):
+            before = decay[l] * before
+            states[l] += before
+    return states
+
+
+class SelectiveResponse(torch.autograd.Function):
+    """`selective_response`, with the backward pass of this module's top."""
 
     @staticmethod
-    def forward(ctx: Any, decay: Tensor, drive: Tensor) -> Tensor:
-        states = drive.clone()
-        for l in range(1, len(states)):
-            states[l].addcmul_(decay[l], states[l - 1])
-        ctx.save_for_backward(decay, states)
-        return states
+    def forward(
+        ctx: Any, x: Tensor, step: Tensor, rate: Tensor, entering: Tensor, leaving: Tensor, periodic: bool
+    ) -> Tensor:
+        steps = step[..., None]
+        log_decay, angle = rate.real * steps, rate.imag * steps
+        decay = torch.polar(torch.exp(log_decay), angle)
+        gain = torch.complex(*one_minus_polar(log_decay, angle)).mul_(-1 / rate)
+        states = carried_states(decay, gain * entering * x[..., None], periodic=periodic)
+        ctx.save_for_backward(x, step, rate, entering, leaving, decay, gain, states)
+        ctx.periodic = periodic
+        return 2 * (leaving * states).real.sum(dim=-1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        decay, states = ctx.saved_tensors
-        conjugate = decay.conj().resolve_conj()
-        flow = grad.clone()
-        for l in range(len(flow) - 2, -1, -1):
-            flow[l].addcmul_(conjugate[l + 1], flow[l + 1])
-        to_decay = torch.zeros_like(decay)
-        torch.mul(flow[1:], states[:-1].conj(), out=to_decay[1:])
-        return to_decay, flow
-
-
-def carried_states(decay: States, drive: States, *, periodic: bool = False) -> States:
-    """The states of the recurrence, zero before the first point or, if `periodic`, those that come round again.
-
-    On a circle the state before the first point is the one after the last: s = final / (1 - product of all decays),
-    `final` being what the line gives from zero. It enters as one more drive of the first point.
-    """
-    states: Tensor = _CarriedStates.apply(decay, drive)
-    if not periodic:
-        return states
-    before = states[-1] / (1 - decay.prod(dim=0))
-    return _CarriedStates.apply(decay, torch.cat([drive[:1] + decay[:1] * before, drive[1:]]))
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, step, rate, entering, leaving, decay, gain, states = ctx.saved_tensors
+        doubled, inputs, fading = 2 * grad[..., None], x[..., None], decay.conj().resolve_conj()
+        turned = fading.roll(-1, dims=0).flip(0)
+        flow = carried_states(turned, (doubled * leaving.conj()).flip(0), periodic=ctx.periodic).flip(0)
+        before = states.roll(1, dims=0)
+        if not ctx.periodic:
+            before[0] = 0
+        felt = flow * entering.conj()
+        through = felt * gain.conj()
+        q = (flow * before.conj()).mul_(rate.conj()).add_(felt.mul_(inputs)).mul_(fading)
+        to_rate = torch.einsum("lbh,lbhn->hn", step.to(q.dtype), q) - torch.einsum(
+            "lbh,lbhn->hn", x.to(q.dtype), through
+        )
+        return (
+            through.real.sum(dim=-1),
+            q.real.sum(dim=-1),
+            to_rate / rate.conj(),
+            (flow * gain.conj()).mul_(inputs),
+            doubled * states.conj(),
+            None,
+        )
 
 
 def selective_response(
@@ -75,13 +98,8 @@ def selective_response(
     periodic: bool = False,
 ) -> Float[Tensor, "l b h"]:
     """2 Re sum_n C s for inputs x and steps of their own; `entering` and `leaving` are the weights B and C."""
-    steps = step[..., None]
-    log_decay, angle = -damping * steps, -frequency * steps
-    decay = torch.polar(torch.exp(log_decay), angle)
-    short = one_minus_polar(log_decay, angle)
-    gain = torch.complex(*short) / torch.complex(damping, frequency)  # (1 - decay) / -rate
-    states = carried_states(decay, gain * (entering * x[..., None]), periodic=periodic)
-    return 2 * (leaving * states).real.sum(dim=-1)
+    weights = (weight.expand(*x.shape, -1) for weight in (entering, leaving))
+    return SelectiveResponse.apply(x, step, torch.complex(-damping, -frequency), *weights, periodic)
 
 
 def inverse_softplus(value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
