@@ -10,17 +10,22 @@ Per channel and direction that is a triangular Toeplitz matrix over the slices, 
 Axes: n cloud, k head, g slice, c channel of a head.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of
-from ssno.layers.block import gated_scan, scan_weights
+from ssno.layers.block import ScanWeights, gated_scan, scan_weights
 from ssno.layers.modes import ModeOptions
 from ssno.layers.selective import block_type
 from ssno.ssm.convolution import Direction
 
 Tokens = Float[Tensor, "n k g c"]
+Mixing = Callable[[Tensor], Tensor]
+"""A map of tokens (n, k, g, c)."""
 
 
 class AttentionMixing(nn.Module):
@@ -75,13 +80,24 @@ class ScanMixing(nn.Module):
         )
 
     def forward(self, tokens: Tokens) -> Tokens:
+        (weights,) = scan_weights([(tuple(self.blocks), tokens.shape[2], 1.0)])  # type: ignore[arg-type]
+        return self.mix(tokens, weights)
+
+    def mix(self, tokens: Tokens, weights: ScanWeights) -> Tokens:
+        """Scan with weights at hand."""
         clouds, heads, slices, channels = tokens.shape
         if self.across_heads:
             lines = tokens.permute(1, 3, 2, 0).reshape(heads * channels, 1, slices, clouds)
         else:
             lines = tokens.permute(3, 2, 0, 1).reshape(channels, 1, slices, clouds * heads)
-        (weights,) = scan_weights([(tuple(self.blocks), slices, 1.0)])  # type: ignore[arg-type]
         mixed = gated_scan(lines, weights, residual_weight=self.residual_weight)
         if self.across_heads:
             return mixed.view(heads, channels, slices, clouds).permute(3, 0, 2, 1)
         return mixed.view(channels, slices, clouds, heads).permute(2, 3, 1, 0)
+
+
+def ready(mixings: nn.ModuleList, *, slices: int) -> list[Mixing]:
+    """Mixings as maps of tokens. The kernels of all scans are sampled at once, which costs little more than one."""
+    scans = [mixing for mixing in mixings if isinstance(mixing, ScanMixing)]
+    weights = iter(scan_weights([(tuple(one.blocks), slices, 1.0) for one in scans]) if scans else [])  # type: ignore[arg-type]
+    return [partial(one.mix, weights=next(weights)) if isinstance(one, ScanMixing) else one for one in mixings]

@@ -12,6 +12,8 @@ the mean x of their points.
 Axes: n cloud, p point, h channel, k head, g slice, c channel of a head.
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -42,7 +44,7 @@ class SliceExchange(nn.Module):
     def forward(
         self,
         u: Float[Tensor, "n p h"],
-        mixing: nn.Module,
+        mixing: Callable[[Tensor], Tensor],
         *,
         x: Float[Tensor, "n p"],
         mask: Bool[Tensor, "n p"] | None = None,

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_positive
-from ssno.layers.slice_mixing import AttentionMixing
+from ssno.layers.slice_mixing import AttentionMixing, Mixing, ready
 from ssno.layers.slices import SliceExchange
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import NeuralOperator, OperatorState, Spacing
@@ -99,7 +99,7 @@ class SliceBlock(nn.Module):
         )
         self.map = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
 
-    def forward(self, u: Float[Tensor, "n p h"], mixing: nn.Module, x: Float[Tensor, "n p"]) -> Float[Tensor, "n p h"]:
+    def forward(self, u: Float[Tensor, "n p h"], mixing: Mixing, x: Float[Tensor, "n p"]) -> Float[Tensor, "n p h"]:
         u = u + self.exchange(self.before_exchange(u), mixing, x=x)
         return u + self.map(self.before_map(u))
 
@@ -149,7 +149,8 @@ class SliceOperator(NeuralOperator, Pretrained):
         points = fields.transpose(1, 2)
         place = points[..., self.config.out_channels :][..., :2]
         u = self.lift(torch.cat([points, distances(place, self.lattice)], dim=-1)) + self.placeholder
-        for block, mixing in zip(self.blocks, self.mixings, strict=True):
+        mixings = ready(self.mixings, slices=self.config.n_slices)
+        for block, mixing in zip(self.blocks, mixings, strict=True):
             u = block(u, mixing, place[..., 0])
         return self.head(u).transpose(1, 2)
 
