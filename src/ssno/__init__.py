@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ssno.evaluation.evaluate import evaluate
     from ssno.forecasting.forecaster import Forecaster
     from ssno.forecasting.rollout import rollout
+    from ssno.models.config import OperatorConfig
+    from ssno.models.registry import register_model
     from ssno.models.ssno import SSNO, SSNOConfig
     from ssno.runs.saved import load_forecaster
     from ssno.training.train import train
@@ -25,12 +27,14 @@ __version__ = package_version()
 __all__ = [
     "SSNO",
     "Forecaster",
+    "OperatorConfig",
     "SSNOConfig",
     "Trajectories",
     "__version__",
     "evaluate",
     "load_dataset",
     "load_forecaster",
+    "register_model",
     "rollout",
     "train",
 ]
@@ -39,10 +43,12 @@ HOME = {
     "SSNO": "ssno.models.ssno",
     "SSNOConfig": "ssno.models.ssno",
     "Forecaster": "ssno.forecasting.forecaster",
+    "OperatorConfig": "ssno.models.config",
     "Trajectories": "ssno.data.trajectories",
     "evaluate": "ssno.evaluation.evaluate",
     "load_dataset": "ssno.data.load",
     "load_forecaster": "ssno.runs.saved",
+    "register_model": "ssno.models.registry",
     "rollout": "ssno.forecasting.rollout",
     "train": "ssno.training.train",
 }

@@ -16,7 +16,6 @@ from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
-from ssno.runs.saved import save_description, save_weights
 
 SHORT = {"frames": 7, "end_time": 0.6, "points": 64, "solver_points": 64, "step": 0.1}
 
@@ -55,8 +54,7 @@ def make_run(short_ks, tmp_path) -> Callable[..., Path]:
         run = Run(data=options, model=config, train=TrainOptions(seed=seed), window=Window(size=window))
         section = run.to_json() if described else {"train": {"seed": seed}, "data": {"name": "ks"}}
         folder = tmp_path / name
-        save_description(folder, forecaster, run=section, provenance={"commit": "made up"})
-        save_weights(folder, forecaster.model.state_dict())
+        forecaster.save(folder, run=section, provenance={"commit": "made up"})
         return folder
 
     return write

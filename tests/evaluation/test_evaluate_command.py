@@ -49,7 +49,8 @@ def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, mo
 def test_evaluate_reports_forecasts_that_ran_away(make_run, capsys, monkeypatch) -> None:
     monkeypatch.setattr("ssno.cli.evaluate.LISTED", 2)
     folder = make_run()
-    from ssno.runs.saved import load_forecaster, save_weights
+    from ssno.models.pretrained import save_weights
+    from ssno.runs.saved import load_forecaster
 
     weights = {name: 1e20 * value for name, value in load_forecaster(folder).model.state_dict().items()}
     save_weights(folder, weights)

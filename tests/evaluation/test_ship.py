@@ -23,7 +23,7 @@ from ssno.models import bundled
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
-from ssno.runs.saved import load_forecaster, save_description, save_weights
+from ssno.runs.saved import load_forecaster
 from ssno.runs.stated import stated_of
 
 
@@ -53,8 +53,7 @@ def make_run(options: DataOptions, folder: str = "runs/mine", *, provenance: str
     model, window = config.build(), Window(size=2)
     forecaster = Forecaster(model, normalisers=fit(data, "zscore"), increment=True, window=window, spacing=data.spacing)
     run = Run(data=options, model=config, train=TrainOptions(seed=3), window=window)
-    save_description(Path(folder), forecaster, run=run.to_json(), provenance={"commit": provenance})
-    save_weights(Path(folder), model.state_dict())
+    forecaster.save(folder, run=run.to_json(), provenance={"commit": provenance})
     return Path(folder)
 
 
@@ -159,7 +158,7 @@ def test_commands_offer_the_nearest_name(words, shipped, capsys) -> None:
 
 
 def test_a_report_does_not_take_the_evaluation_of_another_checkpoint_of_that_name(shipped, place) -> None:
-    from ssno.cli.report import stored
+    from ssno.report.make import stored
     from ssno.runs.folder import open_run
 
     evaluate("ks-0.1-32")

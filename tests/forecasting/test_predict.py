@@ -27,7 +27,6 @@ from ssno.forecasting.scores import Runaway
 from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.pde.problems.problem import Axis
-from ssno.runs.saved import save_description, save_weights
 
 
 def waves(count: int = 3, frames: int = 6, *, context: str = "none", points: int = 16) -> Trajectories:
@@ -159,8 +158,7 @@ def test_the_memory_of_the_process_does_not_grow_with_the_horizon(tmp_path) -> N
 
 
 def run_folder(folder, forecaster: Forecaster):
-    save_description(folder / "run", forecaster)
-    save_weights(folder / "run", dict(forecaster.model.state_dict()))
+    forecaster.save(folder / "run")
     return folder / "run"
 
 

@@ -271,3 +271,13 @@ def test_mistakes_are_named(runs, capsys) -> None:
         with pytest.raises(SystemExit):
             main(["report", *words])
         assert message in capsys.readouterr().err
+
+
+def test_a_page_about_several_runs_leaves_their_own_pages_alone(runs) -> None:
+    from ssno.report.make import default_path
+
+    opened = [open_run(run) for run in runs[:2]]
+    first, second = (Path(run).name for run in runs[:2])
+    assert default_path(opened[:1]) == Path(runs[0]) / "report.html"
+    assert default_path(opened) == Path(runs[0]).parent / f"report-{first}-{second}.html"
+    assert default_path(opened * 2) == Path(runs[0]).parent / f"report-{first}-and-3-more.html"

@@ -17,7 +17,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.pretrained import read_document
-from ssno.models.registry import ALL_MODELS, model_config
+from ssno.models.registry import known_models, model_config
 from ssno.runs.stated import stated_of
 
 
@@ -27,7 +27,7 @@ def models(*, json: bool = False) -> None:
     Args:
         json: print the tables as JSON.
     """
-    rows = [describe(config) for config in ALL_MODELS.values()]
+    rows = [describe(config) for config in known_models().values()]
     checkpoints = [describe_checkpoint(folder) for folder in bundled_folders().values()]
     if json:
         print(to_text({"models": rows, "checkpoints": checkpoints}, indent=2))

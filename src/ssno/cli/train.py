@@ -31,6 +31,7 @@ from ssno.data.load import find
 from ssno.data.make.recipes import generate_command
 from ssno.data.options import DataOptions
 from ssno.models.registry import model_config
+from ssno.runs.layout import is_run
 from ssno.runs.options import recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import ModelConfig, Run, read_run
@@ -95,7 +96,7 @@ def train(arguments: list[str]) -> None:
 def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, auto: bool) -> None:
     """Train, resume, check or foresee, as the command says."""
     folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
-    resume = command.resume and (not auto or (folder / "config.json").exists())
+    resume = command.resume and (not auto or is_run(folder))
     given = given_names(words, chosen)
     clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
     if command.run.start_from is not None and clash:

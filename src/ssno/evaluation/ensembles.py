@@ -15,18 +15,18 @@ import torch
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration, CalibrationSums, batch_sums, finish
-from ssno.evaluation.evaluate import choose, evaluate_forecaster
+from ssno.evaluation.evaluate import choose, evaluate_forecaster, opened
 from ssno.evaluation.record import Evaluation, file_name, store
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import batches
 from ssno.models.bundled import results_folder
-from ssno.runs.folder import open_run
+from ssno.runs.folder import RunFolder
 from ssno.runs.saved import run_folder_of
 
 
 def evaluate_ensemble(
-    folders: Sequence[str | Path],
+    runs: Sequence[str | Path | RunFolder],
     *,
     data: Trajectories | DataOptions | None = None,
     split: str = "test",
@@ -38,16 +38,16 @@ def evaluate_ensemble(
     write: bool = True,
 ) -> Evaluation:
     """As `evaluate`, for the mean forecast of several runs, with its calibration; written to the first run's folder."""
-    runs = [open_run(folder, device=device) for folder in folders]
-    ensemble = Ensemble([run.forecaster for run in runs])
-    first = runs[0]
+    members = [opened(run, device=device) for run in runs]
+    ensemble = Ensemble([member.forecaster for member in members])
+    first = members[0]
     chosen = choose(first, data, split, points=points, time_index=time_index, trajectories=trajectories)
     name = f"ensemble of {len(runs)}"
     evaluation = replace(
         evaluate_forecaster(first, ensemble, chosen, split=split, name=name, batch_size=batch_size),
         seed=None,
         calibration=calibrate_ensemble(ensemble, chosen, batch_size=batch_size),
-        config={**first.config, "members": [run.name for run in runs]},
+        config={**first.config, "members": [member.name for member in members]},
     )
     if write:
         changed = {"foreign": data is not None, "time_index": time_index, "trajectories": trajectories}

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ssno.base.device import choose_device
 from ssno.base.provenance import provenance
 from ssno.costs.timing import quick_seconds
 from ssno.data.options import DataOptions
@@ -36,9 +37,9 @@ TIMED = 8  # trajectories forecast together when a forecast is timed
 
 
 def evaluate(
-    folder: str | Path,
-    *,
+    run: str | Path | RunFolder | Forecaster,
     data: Trajectories | DataOptions | None = None,
+    *,
     split: str = "test",
     points: int | None = None,
     time_index: str | None = None,
@@ -51,7 +52,8 @@ def evaluate(
     """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
 
     Args:
-        folder: of a run, or of one of its checkpoints; or the name of a bundled checkpoint.
+        run: the folder of a run, or of one of its checkpoints; or the name of a bundled checkpoint; or an opened run
+            (`ssno.runs.open_run`, which takes a module of your own); or a forecaster, about which nothing is written.
         data: trajectories to evaluate on, or their description; by default those that the run describes.
         split: which part of the run's data.
         points: read the data on a grid with this many points along the first axis; by default the training grid.
@@ -62,7 +64,8 @@ def evaluate(
         device: where to compute (`ssno.base.device`).
         write: store `file_name(...)` in the folder.
     """
-    run = open_run(folder, device=device)
+    write = write and not isinstance(run, Forecaster)
+    run = opened(run, device=device)
     chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
     described = replace(run, data=data) if isinstance(data, DataOptions) else run
     evaluation = evaluate_forecaster(
@@ -72,6 +75,16 @@ def evaluate(
         name = file_name(run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories)
         store(evaluation, results_folder(run_folder_of(run.folder)) / name)
     return evaluation
+
+
+def opened(run: str | Path | RunFolder | Forecaster, *, device: str | torch.device = "auto") -> RunFolder:
+    """A run, whatever stands for it; a bare forecaster has no folder and no data of its own."""
+    if isinstance(run, RunFolder):
+        return run
+    if not isinstance(run, Forecaster):
+        return open_run(run, device=device)
+    config = run.describe()
+    return RunFolder(Path(), config["config"]["model"], run.to(choose_device(device)).eval(), config, None)
 
 
 def choose(

@@ -21,11 +21,11 @@ from ssno.evaluation.evaluate import fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import bundled
 from ssno.runs.folder import RunFolder, open_run
-from ssno.runs.saved import describe, save_description, save_weights
+from ssno.runs.layout import CONFIG, WEIGHTS
 from ssno.runs.stated import Stated
 
 LARGEST = 2_000_000  # bytes of a checkpoint: the package carries all of them
-FILES = ("model.safetensors", "config.json")
+FILES = (WEIGHTS, CONFIG)
 
 
 def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bool = False) -> Path:
@@ -51,13 +51,12 @@ def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bo
         "provenance": run.config.get("provenance", {}),
         "stated": asdict(state(evaluation, dataset)),
     }
-    for place, text in texts({**describe(run.forecaster), **sections}):
+    for place, text in texts({**run.forecaster.describe(), **sections}):
         if "/" in text or "\\" in text:
             raise ValueError(f"`{place}` in config.json of {folder} holds a path ({text!r}), which is not shipped.")
     bundled.ROOT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=bundled.ROOT, prefix=".") as staging:
-        save_weights(Path(staging), run.forecaster.model.state_dict())
-        save_description(Path(staging), run.forecaster, **sections)
+        run.forecaster.save(staging, **sections)
         size = sum((Path(staging) / file).stat().st_size for file in FILES)
         if size >= LARGEST:
             raise ValueError(f"{folder} makes a checkpoint of {size:,} bytes; bundled ones are below {LARGEST:,}.")

@@ -34,6 +34,7 @@ from ssno.experiments.units import unit_interval_factor
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.models.count import count_parameters
 from ssno.runs.checkpoint import has_checkpoint
+from ssno.runs.layout import LAST
 from ssno.runs.log import read_log
 from ssno.training.estimate import estimate
 from ssno.training.interruption import TrainingDiverged
@@ -153,7 +154,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def perform(trial: Trial, folder: Path) -> None:
     """Train, or go on training, and judge on test trajectories."""
     place = folder / trial.name
-    resume = has_checkpoint(place / "last")
+    resume = has_checkpoint(place / LAST)
     try:
         train(trial.run, folder=place, resume=resume, overwrite=not resume, reporter=Silent())
         values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)

@@ -31,7 +31,6 @@ from ssno.plots.curves import error_over_time, loss_curves
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
 from ssno.runs.log import read_log
-from ssno.runs.saved import describe
 from ssno.training.reporter import Reporter
 from ssno.training.train import train
 
@@ -98,7 +97,7 @@ def run_demo(
     pictures = draw(forecasters, rows, test, records, folder)
     numbers = {
         "demo": asdict(demo),
-        "models": {name: describe(forecaster)["config"] for name, forecaster in forecasters.items()},
+        "models": {name: forecaster.describe()["config"] for name, forecaster in forecasters.items()},
         f"errors at {demo.points} points": {row.name: row.scores.means for row in rows},
         f"errors at {demo.finer_points} points": {row.name: row.scores.means for row in fine_rows},
         "seconds": time.monotonic() - began,

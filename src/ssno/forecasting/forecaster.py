@@ -6,23 +6,30 @@ frame in units of its usual size:
 
     next = last + scale * model(frames)          scale = standard deviation of one-step changes in training data
 
-Between `encode` and `decode` everything is in normalised units; `ssno.forecasting.rollout` does whole forecasts.
+Between `encode` and `decode` everything is in normalised units; `ssno.forecasting.rollout` does whole forecasts. On
+disk a forecaster is a model folder (`ssno.models.pretrained`) whose config.json also holds units and window; what
+training adds to it, and how it is read again, is in `ssno.runs.saved`.
 
 Axes: b trajectory, t time slot, c state field, k context field, then the grid.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.base import write_document
 from ssno.data.normalise import AffineMap, Normalisers
 from ssno.data.windows import Alignment, Window, sliding_windows
 from ssno.forecasting.windowed import Windowed
+from ssno.models.config import OperatorConfig
 from ssno.models.operator import OperatorState
+from ssno.models.pretrained import CONFIG, FORMAT, VERSION, save_weights
 from ssno.transforms.periodic import resample
 
 
@@ -151,6 +158,39 @@ class Forecaster(nn.Module):
             step if unit == ours else step / ours * unit
             for step, ours, unit in zip(spacing, self.spacing, own, strict=True)
         ]
+
+    def describe(self) -> dict[str, Any]:
+        """Everything but the weights, as JSON values. A module without a `config` of ours is called by its class."""
+        config = getattr(self.model, "config", None)
+        described: dict[str, Any] = {"model": type(self.model).__name__}
+        if isinstance(config, OperatorConfig):
+            described = config.to_json()
+        if described.get("reference_spacing", "unknown") is None:  # so that the model alone knows its grid too
+            described["reference_spacing"] = self.spacing
+        units = {
+            "state": self.normalisers.state.to_json(),
+            "context": self.normalisers.context.to_json(),
+            "increment": self.increment,
+            "window": dataclasses.asdict(self.window),
+            "alignment": self.alignment,
+            "spacing": self.spacing,
+            "spacings": self.spacings,
+        }
+        return {"config": described, "forecaster": units}
+
+    def save(self, folder: str | Path, **sections: Any) -> None:
+        """Write config.json and model.safetensors; `ssno.load_forecaster(folder)` reads them.
+
+        `sections` are added to config.json. A module of your own is not written, only its weights: give one to fill,
+        `load_forecaster(folder, model=module)`, or register how to build it (`ssno.register_model`).
+        """
+        self.save_config(folder, **sections)
+        save_weights(Path(folder), self.model.state_dict())
+
+    def save_config(self, folder: str | Path, **sections: Any) -> None:
+        """Write config.json alone."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_document(Path(folder) / CONFIG, {**self.describe(), **sections}, format=FORMAT, version=VERSION)
 
     def _next(self, last: Tensor, answer: Tensor) -> Tensor:
         if not self.increment:

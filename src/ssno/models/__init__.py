@@ -15,7 +15,7 @@ from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, NeuralOperator, OperatorState, Spacing
 from ssno.models.pretrained import Pretrained, load_weights
 from ssno.models.reference import Reference
-from ssno.models.registry import MODELS, model_config
+from ssno.models.registry import MODELS, known_models, model_config, register_model
 from ssno.models.ssno import SSNO, ScanConfig, ScanOperator, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOVM, SSNOFFConfig, SSNOUni, SSNOUniConfig, SSNOVMConfig
 
@@ -63,7 +63,9 @@ __all__ = [
     "bundled_folders",
     "count_parameters",
     "freeze",
+    "known_models",
     "load_weights",
     "locate",
     "model_config",
+    "register_model",
 ]

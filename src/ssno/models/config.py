@@ -66,6 +66,13 @@ class OperatorConfig(abc.ABC):
     def build(self) -> nn.Module:
         """The model, freshly initialised from torch's random state."""
 
+    def build_described(self) -> nn.Module:
+        """The model of `build`; one that does not carry its description as `config` is given this one."""
+        model = self.build()
+        if not hasattr(model, "config"):
+            model.config = self  # type: ignore[assignment]
+        return model
+
     def approximate_size(self) -> int:
         """Roughly how many parameters the model has, from its sizes alone: no memory is taken to tell."""
 

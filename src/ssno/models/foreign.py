@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import FramesConfig
 from ssno.models.operator import GridWeights, MemoryOperator
-from ssno.models.pretrained import Pretrained, load_weights, read_config
+from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, read_config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class ForeignOperator(MemoryOperator, Pretrained):
         """Fill `module`, a network of the same shape, with saved weights and wrap it, in evaluation mode."""
         config = ForeignConfig.from_json(read_config(folder))
         model = config.build() if module is None else cls(module, config)
-        load_weights(model, Path(folder) / "model.safetensors")
+        load_weights(model, Path(folder) / WEIGHTS)
         return model.eval()
 
     def _exchange(self, view: Callable[[Tensor], Tensor]) -> None:

@@ -5,12 +5,13 @@ Some trained ones come with the package and are found by name (`ssno.models.bund
 `config.json` holds {"format": "ssno-model", "version": 1, "config": {"model": name, ...}}.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import safetensors
 import safetensors.torch
-from torch import nn
+from torch import Tensor, nn
 
 from ssno.base import read_document as read_json_document
 from ssno.base import read_regular, write_document, write_whole
@@ -18,6 +19,7 @@ from ssno.models.bundled import locate
 from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LARGEST = 2**36
 """Bytes of weights that are read at most."""
 Model = TypeVar("Model", bound="Pretrained")
@@ -33,9 +35,8 @@ class Pretrained(nn.Module):
         """Write the model to `folder`, creating it. Each file is replaced whole or not at all."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        tensors = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
-        write_whole(folder / "model.safetensors", safetensors.torch.save(tensors))
-        write_document(folder / "config.json", {"config": self.config.to_json()}, format=FORMAT, version=VERSION)
+        save_weights(folder, self.state_dict())
+        write_document(folder / CONFIG, {"config": self.config.to_json()}, format=FORMAT, version=VERSION)
 
     @classmethod
     def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
@@ -44,7 +45,7 @@ class Pretrained(nn.Module):
         config = cls.config_type.from_json(read_config(folder))
         model = config.build()
         assert isinstance(model, cls)
-        load_weights(model, folder / "model.safetensors")
+        load_weights(model, folder / WEIGHTS)
         return model.eval()
 
 
@@ -55,7 +56,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 def read_document(folder: str | Path) -> dict[str, Any]:
     """The parsed config.json of a model folder, its format checked."""
-    path = Path(folder) / "config.json"
+    path = Path(folder) / CONFIG
     try:
         content = read_json_document(path, format=FORMAT, versions=(VERSION,), remedy="Save the model again.")
     except FileNotFoundError:
@@ -65,6 +66,23 @@ def read_document(folder: str | Path) -> dict[str, Any]:
     if not isinstance(content.get("config"), dict):
         raise ValueError(f"{path} lacks the configuration of the model. It may be damaged; save the model again.")
     return content
+
+
+def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write model.safetensors."""
+    write_whole(folder / WEIGHTS, as_safetensors(weights))
+
+
+def as_safetensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """The content of a file of tensors; memory under two names, as tied weights have, is written twice."""
+    kept: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        place = tensor.untyped_storage().data_ptr()
+        kept[name] = tensor.clone() if place in seen else tensor
+        seen.add(place)
+    return safetensors.torch.save(kept)
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

@@ -2,3 +2,7 @@
 
 The page is a single HTML file: no network, no other files, good on a phone, in the dark and on paper.
 """
+
+from ssno.report.make import make_report
+
+__all__ = ["make_report"]

@@ -42,8 +42,11 @@ def again(run: RunFolder, evaluation: Evaluation) -> str:
     """Exact commands, with the description of the run to download."""
     lines = repeat_commands(run, evaluation)
     if run.data is None:
-        told = "This run was started from Python with trajectories of its own; its settings are above."
-        return f"<p>{text(told)}</p>{commands(lines)}"
+        told = (
+            "This run was started from Python with trajectories of its own. The program that did so makes it again; "
+            "its settings are above."
+        )
+        return f"<p>{text(told)}</p>{commands(lines[:1])}"
     description = to_text(run.config["run"], indent=2)
     link = data_uri(description.encode(), "application/json")
     file = f'<a download="run.json" href="{link}">run.json</a>'

@@ -31,6 +31,7 @@ from ssno.base import (
     write_document,
     write_whole,
 )
+from ssno.models.pretrained import as_safetensors
 
 FORMAT, VERSION = "ssno-checkpoint", 1
 INDEX = "checkpoint.json"
@@ -58,7 +59,7 @@ class Progress:
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
     """Replace the checkpoint in `folder`, or leave the old one untouched."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    content = as_safetensors(tensors)
     digest = hashlib.sha256(content).hexdigest()
     name = f"tensors-{progress.step:08d}-{digest[:16]}.safetensors"
     write_whole(folder / name, content)

@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ssno.runs.checkpoint import has_checkpoint
-from ssno.runs.log import LOG
-
-LOCK, CONFIG = ".lock", "config.json"
+from ssno.runs.layout import BEST, CONFIG, LAST, LOCK, LOG, is_run
 
 
 @contextmanager
@@ -27,7 +25,7 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
             raise ValueError("`resume` needs the `folder` of the run to go on with.")
         yield
         return
-    if resume and not (folder / CONFIG).exists():
+    if resume and not is_run(folder):
         raise FileNotFoundError(f"There is nothing to resume in {folder}: it holds no run.")
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
@@ -35,7 +33,7 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
             partial.unlink()
         if not resume:
             _empty(folder, overwrite=overwrite)
-        elif not has_checkpoint(folder / "last") and any((folder / part).exists() for part in ("best", LOG)):
+        elif not has_checkpoint(folder / LAST) and any((folder / part).exists() for part in (BEST, LOG)):
             raise FileNotFoundError(f"There is nothing to resume in {folder}: it has no `last` checkpoint.")
         yield
 
@@ -47,7 +45,7 @@ def _empty(folder: Path, *, overwrite: bool) -> None:
         raise FileExistsError(
             f"{folder} is not empty. Go on with that run (--resume), delete it (--overwrite), or choose another name."
         )
-    if inside and not (folder / CONFIG).is_file():
+    if inside and not is_run(folder):
         raise FileExistsError(f"{folder} is not a run of ssno, so it is not overwritten. Choose another name.")
     for path in sorted(inside, key=lambda path: path.name == CONFIG):  # the mark of a run goes last
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

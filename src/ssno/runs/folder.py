@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from ssno.base import description_from_json
 from ssno.data.options import DataOptions
@@ -85,11 +86,11 @@ def load_chosen(
     return data.select(indices=range(trajectories))
 
 
-def open_run(folder: str | Path, *, device: str | torch.device = "auto") -> RunFolder:
+def open_run(folder: str | Path, *, model: nn.Module | None = None, device: str | torch.device = "auto") -> RunFolder:
     """Open the folder of a run (its best weights), or of one of its checkpoints (`best`, `last`, `epoch-0010`).
 
-    A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`). `device` is where the
-    forecaster will compute (`ssno.base.device`).
+    A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`). `model` is a module of your
+    own to fill, `device` where the forecaster will compute (`ssno.base.device`).
     """
     folder = locate(folder)
     home = run_folder_of(folder)
@@ -102,7 +103,7 @@ def open_run(folder: str | Path, *, device: str | torch.device = "auto") -> RunF
     return RunFolder(
         folder=folder,
         name=name if folder == home else f"{name}/{folder.name}",
-        forecaster=load_forecaster(folder, device=device),
+        forecaster=load_forecaster(folder, model=model, device=device),
         config=config,
         data=data,
     )

@@ -13,8 +13,8 @@ from typing import Any
 
 from ssno.base import DocumentError, from_text, read_regular, to_text, write_whole
 from ssno.runs.checkpoint import Progress
+from ssno.runs.layout import LOG
 
-LOG = "metrics.jsonl"
 LARGEST = 2**30
 """Bytes of a log that are read at most."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from ssno.base import description_from_json, from_text, to_text, write_document
 from ssno.models.pretrained import FORMAT, VERSION, read_document
 from ssno.runs.checkpoint import Progress
+from ssno.runs.layout import CONFIG
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run, migrated
 
@@ -44,7 +45,7 @@ def record_changes(folder: Path, description: Mapping[str, Any], progress: Progr
         resumed = [*document.get("resumed", []), {"step": progress.step, "changed": changed}]
         kept = {key: value for key, value in document.items() if key not in ("format", "version")}
         content = {**kept, "run": dict(description), "resumed": resumed}
-        write_document(folder / "config.json", content, format=FORMAT, version=VERSION)
+        write_document(folder / CONFIG, content, format=FORMAT, version=VERSION)
     return changed
 
 

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
+from torch import nn
 
 from ssno.base import description_from_json, read_json, unknown_name
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.models.config import OperatorConfig
-from ssno.models.operator import NeuralOperator
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
+from ssno.runs.layout import CONFIG
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as recipe_options
 
@@ -47,13 +48,11 @@ class Run(Generic[ModelConfig]):
     start_from: str | None = None
     """Fine-tune: start from the weights of this run or model folder, or bundled checkpoint (`ssno models`)."""
 
-    def build_model(self) -> NeuralOperator:
+    def build_model(self) -> nn.Module:
         """The model, its weights drawn from the run's seed."""
         with torch.random.fork_rng():
             torch.manual_seed(self.train.seed)
-            model = self.model.build()
-        assert isinstance(model, NeuralOperator)
-        return model
+            return self.model.build_described()
 
     def completed(
         self, data: Trajectories, *, recipe: Recipe | None = None, given: Collection[str] = ()
@@ -147,7 +146,7 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
 def read_run(path: str | Path) -> Run[Any]:
     """A run described in a JSON file: a bare description, or the config.json of a run folder."""
     path = Path(path)
-    path = path / "config.json" if path.is_dir() else path
+    path = path / CONFIG if path.is_dir() else path
     values = read_json(path, remedy="Give a description of a run, or the folder of one.")
     if isinstance(values, dict) and "provenance" in values:
         values = values.get("run")

@@ -2,56 +2,28 @@
 
     {"format": "ssno-model", "version": 1, "config": {...}, "forecaster": {...}, "run": {...}, "provenance": {...}}
 
-The weights may be read alone, `SSNO.from_pretrained(folder)`, or with their units, `load_forecaster(folder)`. Either
-takes the name of a bundled checkpoint too (`ssno.models.bundled`).
+`Forecaster.save` writes them. The weights may be read alone, `SSNO.from_pretrained(folder)`, or with their units,
+`load_forecaster(folder)`. Either takes the name of a bundled checkpoint too (`ssno.models.bundled`).
 """
 
-import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ssno.base import description_from_json, write_document, write_whole
+from ssno.base import description_from_json
 from ssno.base.device import choose_device
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
-from ssno.models.config import OperatorConfig
-from ssno.models.pretrained import FORMAT, VERSION, load_weights, read_document
+from ssno.models.foreign import ForeignConfig, ForeignOperator
+from ssno.models.pretrained import load_weights, read_document
 from ssno.models.registry import model_config
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
-
-
-def describe(forecaster: Forecaster) -> dict[str, Any]:
-    """Everything about a forecaster but its weights, as JSON values."""
-    config = getattr(forecaster.model, "config", None)
-    described: dict[str, Any] = {"model": type(forecaster.model).__name__}
-    if isinstance(config, OperatorConfig):
-        described = config.to_json()
-    if described.get("reference_spacing", "unknown") is None:  # so that the model alone knows its grid too
-        described["reference_spacing"] = forecaster.spacing
-    return {
-        "config": described,
-        "forecaster": {
-            "state": forecaster.normalisers.state.to_json(),
-            "context": forecaster.normalisers.context.to_json(),
-            "increment": forecaster.increment,
-            "window": dataclasses.asdict(forecaster.window),
-            "alignment": forecaster.alignment,
-            "spacing": forecaster.spacing,
-            "spacings": forecaster.spacings,
-        },
-    }
-
-
-def save_description(folder: Path, forecaster: Forecaster, **more: Any) -> None:
-    """Write config.json; `more` adds whole sections, such as the run and where it ran."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_document(folder / "config.json", {**describe(forecaster), **more}, format=FORMAT, version=VERSION)
+from ssno.runs.layout import WEIGHTS, is_run
 
 
 def reference_spacing(folder: Path) -> tuple[float, ...] | None:
@@ -61,21 +33,20 @@ def reference_spacing(folder: Path) -> tuple[float, ...] | None:
     return None if spacing is None else tuple(float(step) for step in spacing)
 
 
-def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
-    """Write model.safetensors."""
-    content = safetensors.torch.save({name: value.detach().cpu().contiguous() for name, value in weights.items()})
-    write_whole(folder / "model.safetensors", content)
-
-
 def run_folder_of(folder: Path) -> Path:
     """The folder with config.json: `folder` itself, or the run around a checkpoint folder such as `best` or `last`."""
-    return folder.parent if has_checkpoint(folder) and not (folder / "config.json").is_file() else folder
+    return folder.parent if has_checkpoint(folder) and not is_run(folder) else folder
 
 
-def load_forecaster(folder: str | Path, *, device: str | torch.device = "cpu") -> Forecaster:
+def load_forecaster(
+    folder: str | Path, *, model: nn.Module | None = None, device: str | torch.device = "cpu"
+) -> Forecaster:
     """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints.
 
-    The name of a bundled checkpoint does as well. `device` is where it will compute (`ssno.base.device`).
+    Args:
+        folder: of a run, of one of its checkpoints, or written by `Forecaster.save`; or the name of a bundled one.
+        model: a module of the same shape to fill with the weights, for modules of your own that no name describes.
+        device: where it will compute (`ssno.base.device`).
     """
     folder = locate(folder)
     home = run_folder_of(folder)
@@ -86,10 +57,9 @@ def load_forecaster(folder: str | Path, *, device: str | torch.device = "cpu") -
             f"{folder} holds a bare model without units, so it cannot forecast. Load it with `from_pretrained`, or "
             "give the folder of a training run."
         )
-    values = document["config"]
-    model = model_config(str(values.get("model"))).from_json(values).build()
+    model = model_for(document["config"], model)
     if home == folder:
-        load_weights(model, folder / "model.safetensors")
+        load_weights(model, folder / WEIGHTS)
     else:
         fill_from_checkpoint(model, folder)
     spacing = units.get("spacing")
@@ -106,6 +76,20 @@ def load_forecaster(folder: str | Path, *, device: str | torch.device = "cpu") -
     except KeyError as error:
         raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
     return forecaster.to(choose_device(device)).eval()
+
+
+def model_for(described: Mapping[str, Any], given: nn.Module | None = None) -> nn.Module:
+    """The module that a config.json describes; or the `given` one, wrapped if a network from elsewhere was."""
+    name = str(described.get("model"))
+    if name == ForeignConfig.name:
+        if given is None:
+            raise ValueError(
+                f"These are weights of a network from elsewhere ({described.get('module') or 'unknown'}): build it "
+                "yourself and give it as `model`."
+            )
+        config = ForeignConfig.from_json(described)
+        return given if isinstance(given, ForeignOperator) else ForeignOperator(given, config)
+    return model_config(name).from_json(described).build_described() if given is None else given
 
 
 def fill_from_checkpoint(model: nn.Module, folder: Path) -> None:

@@ -18,11 +18,12 @@ from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.models.operator import NeuralOperator
+from ssno.models.pretrained import save_weights
 from ssno.native.engine import use
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
+from ssno.runs.layout import BEST, LAST
 from ssno.runs.log import Log
 from ssno.runs.resuming import record_changes
-from ssno.runs.saved import save_description, save_weights
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
@@ -91,10 +92,10 @@ class Loop:
 
     def run(self, *, resume: bool = False) -> Forecaster:
         """Train to the end and leave the best weights in the forecaster."""
-        if resume and self.folder is not None and has_checkpoint(self.folder / "last"):
+        if resume and self.folder is not None and has_checkpoint(self.folder / LAST):
             self._resume(self.folder)
         elif self.folder is not None and self.process.is_main:
-            save_description(self.folder, self.forecaster, **self.task.sections())
+            self.forecaster.save_config(self.folder, **self.task.sections())
         self.log = Log(
             self.folder if self.process.is_main else None, progress=self.progress, tensorboard=self.tensorboard
         )
@@ -102,7 +103,7 @@ class Loop:
         self.saved_at = time.monotonic()
         self.began_at = self.saved_at - self.progress.seconds
         if self.progress.step == 0:
-            self._save("last")  # from the first step on there is something to resume
+            self._save(LAST)  # from the first step on there is something to resume
         devices = [self.process.device] if self.process.device.type == "cuda" else []
         with Interruption() as interruption, torch.random.fork_rng(devices), use(self.options.engine):
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
@@ -133,10 +134,10 @@ class Loop:
             if step % every == 0 and self.process.is_main:
                 self.log.write("step", step=step, epoch=epoch, loss=loss, rate=self.last_rate)
             if asked or step == self.stop_after:
-                self._save("last")
+                self._save(LAST)
                 raise TrainingInterrupted(self._where_to_resume())
             if time.monotonic() - self.saved_at >= self.options.save_seconds:
-                self._save("last")
+                self._save(LAST)
         self._finish_epoch(epoch)
 
     def _step(self, batch: Batch, asked: bool) -> tuple[float, bool]:
@@ -207,12 +208,12 @@ class Loop:
             seconds = time.monotonic() - self.began_at
             self.log.write("epoch", step=progress.step, epoch=epoch, **values, best=best, seconds=seconds)
         if best:
-            self._save("best")
+            self._save(BEST)
         if options.keep_every and (epoch + 1) % options.keep_every == 0:
             self._save(f"epoch-{epoch + 1:04d}")
         # Short epochs would otherwise spend their time writing.
         if self.progress.finished or time.monotonic() - self.saved_at >= min(10.0, options.save_seconds):
-            self._save("last")
+            self._save(LAST)
 
     def _evaluate(self) -> dict[str, float]:
         """Validation errors of the averaged weights if there are any; computed by one process, known to all."""
@@ -237,16 +238,16 @@ class Loop:
             save_weights(self.folder, self.best_weights)
 
     def _save(self, name: str) -> None:
-        if name == "last":
+        if name == LAST:
             self.saved_at = time.monotonic()
         if self.folder is not None and self.process.is_main:
             tensors = run_tensors(self.model, self.optimiser, self.average)
-            tensors |= {f"best/{key}": value for key, value in self.best_weights.items()} if name == "last" else {}
+            tensors |= {f"best/{key}": value for key, value in self.best_weights.items()} if name == LAST else {}
             progress = replace(self.progress, seconds=time.monotonic() - self.began_at)
             save_checkpoint(self.folder / name, tensors, progress)
 
     def _resume(self, folder: Path) -> None:
-        tensors, self.progress = load_checkpoint(folder / "last")
+        tensors, self.progress = load_checkpoint(folder / LAST)
         if self.process.is_main:
             for name, (before, now) in record_changes(folder, self.task.description, self.progress).items():
                 rate = ": the learning rate follows the new length" if name == "train.epochs" else ""
@@ -256,7 +257,7 @@ class Loop:
         try:
             restore(tensors, self.model, self.optimiser, self.average)
         except ValueError as error:
-            raise ValueError(f"The checkpoint in {folder / 'last'} does not fit this run: {error}.") from None
+            raise ValueError(f"The checkpoint in {folder / LAST} does not fit this run: {error}.") from None
         self.best_weights = {
             name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")
         }
@@ -273,7 +274,7 @@ class Loop:
 
     def _what_diverged(self, loss: float, norm: float, batch: Batch) -> str:
         broken = [n for n, p in self.model.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
-        kept = f" The last good checkpoint is kept in {self.folder / 'last'}." if self.folder else ""
+        kept = f" The last good checkpoint is kept in {self.folder / LAST}." if self.folder else ""
         return (
             f"Training diverged at step {self.progress.step + 1} (epoch {self.progress.epoch + 1}): loss {loss:g}, "
             f"gradient norm {norm:g}, trajectories {list(batch.samples)}"

@@ -1,0 +1,92 @@
+"""Make the page about runs: open them, evaluate those that are not, gather, write.
+
+    make_report(["runs/ks-ssno", "runs/ks-ffno"])
+    make_report([open_run("runs/mine", model=my_module)], data=trajectories)
+
+The page about one run lies in its folder, one about several beside their folders: it replaces none of theirs.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ssno.base.whole import write_whole
+from ssno.data.options import DataOptions
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.ensembles import evaluate_ensemble
+from ssno.evaluation.evaluate import choose, evaluate
+from ssno.evaluation.record import Evaluation, read_evaluation
+from ssno.models.bundled import results_folder
+from ssno.report.contents import RunReport, gather
+from ssno.report.page import build_page
+from ssno.report.together import EnsembleReport
+from ssno.runs.folder import RunFolder, open_run
+from ssno.runs.layout import EVALUATION, REPORT, WEIGHTS
+from ssno.runs.log import read_log
+from ssno.runs.saved import run_folder_of
+
+NAMED = 3
+"""Runs that the name of a page about several of them lists."""
+
+
+def make_report(
+    runs: Sequence[str | Path | RunFolder],
+    *,
+    data: Trajectories | DataOptions | None = None,
+    split: str = "test",
+    points: int | None = None,
+    ensemble: bool = False,
+    out: Path | None = None,
+) -> Path:
+    """Write one HTML page about runs and return where it is.
+
+    Args:
+        runs: folders of runs, names of bundled checkpoints, or opened runs (`open_run`).
+        data: trajectories or their description, instead of those that the runs describe.
+        split: which part of the data: train, valid or test.
+        points: grid points along the first axis, to report on another resolution.
+        ensemble: also take all runs together.
+        out: the file; by default `default_path` of the runs.
+    """
+    if not runs:
+        raise ValueError("`runs`: give the folder of at least one run, as runs/ks-ssno.")
+    if ensemble and len(runs) < 2:
+        raise ValueError(f"`--ensemble` needs at least 2 runs, got {len(runs)}.")
+    opened = [run if isinstance(run, RunFolder) else open_run(run) for run in runs]
+    reports = [one(run, data, split=split, points=points) for run in opened]
+    together = None
+    if ensemble:
+        scored = evaluate_ensemble(opened, data=data, split=split, points=points)
+        together = EnsembleReport(scored, [run.forecaster for run in opened], reports[0].data)
+    path = out or default_path(opened)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, build_page(reports, ensemble=together).encode())
+    return path
+
+
+def default_path(runs: Sequence[RunFolder]) -> Path:
+    """report.html in the folder of a run; for several, report-A-B.html beside the folder of the first."""
+    home = results_folder(run_folder_of(runs[0].folder))
+    if len(runs) == 1:
+        return home / REPORT
+    names = [run.name.replace("/", "-") for run in runs]
+    listed = names if len(names) <= NAMED else [names[0], "and", str(len(names) - 1), "more"]
+    return home.parent / f"{'-'.join(['report', *listed])}.html"
+
+
+def one(run: RunFolder, data: Trajectories | DataOptions | None, *, split: str, points: int | None) -> RunReport:
+    """Everything about one run."""
+    chosen = choose(run, data, split, points=points, time_index=None, trajectories=None)
+    usual = data is None and split == "test" and points is None and run.folder == run_folder_of(run.folder)
+    evaluation = stored(run) if usual else None
+    if evaluation is None:
+        evaluation = evaluate(run, data, split=split, points=points)
+    return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)))
+
+
+def stored(run: RunFolder) -> Evaluation | None:
+    """The evaluation in the run's folder, unless the weights are newer or it is of another run of that name."""
+    path, weights = results_folder(run.folder) / f"{EVALUATION}.json", run.folder / WEIGHTS
+    if not path.is_file() or path.stat().st_mtime < weights.stat().st_mtime:
+        return None
+    evaluation = read_evaluation(path)
+    return evaluation if evaluation.config == run.config else None
