@@ -163,3 +163,20 @@ def test_the_geometric_variant_is_the_same_case(tmp_path: Path) -> None:
     torch.save([Path("x")], tmp_path / "b.pt")
     with pytest.raises(DataError, match="is not a file of plain tensors"):
         open_airfrans_pt(tmp_path / "b.pt")
+
+
+def test_the_geometric_file_is_found_by_load_dataset(tmp_path: Path) -> None:
+    write_airfrans(tmp_path)
+    frames = open_airfrans(tmp_path, points=300)["test"].read([0])
+    context, flow = (part.repeat(110, 1) for part in (frames.context[0, 0].T, frames.state[0, 1].T))
+    on_wall = torch.arange(len(flow)) < 64  # of 300 nodes, laid down 110 times, the first ones
+    inlet = frames.state[0, 0, :2, 0].expand(len(flow), 2)
+    case = {"pos": context[:, :2], "x": torch.cat([inlet, context[:, 2:]], 1), "y": flow, "surf": on_wall}
+    torch.save([case] * 3, tmp_path / "AirfRANS.pt")
+    data = load_dataset(tmp_path / "AirfRANS.pt", "test", splits=(1, 1, 1))
+    assert (data.name, data.grid_type, len(data)) == ("airfrans", "points", 1)
+    assert torch.equal(data.read([0]).context[0, 0, 2, :64], torch.zeros(64))
+    with pytest.raises(DataError, match="The published split of 'airfrans' takes 1000 trajectories"):
+        load_dataset(tmp_path / "AirfRANS.pt", "train")
+    with pytest.raises(DataError, match="takes no `dt`"):
+        load_dataset(tmp_path / "AirfRANS.pt", "train", dt=0.1)

@@ -8,7 +8,8 @@
     torus-vis-force   200 -> 20 (0::10)        64        1e-3    target        groups in the file
     ce-rm             21 -> 11 (0::2)          64        1e-3    same          first 1000 / last 200
     gce-rt            11                       64        1e-3    same          first 1000 / last 200
-    kt-foil, airfrans 2                        all       0       -             as stored; coordinates are not disturbed
+    kt-foil           2                        all       0       -             as stored; coordinates are not disturbed
+    airfrans          2                        all       0       -             by its manifest; AirfRANS.pt: 800 / 200
 
 Every entry can be overridden where it is used. Datasets that are not listed use everything as it is stored. Our own
 torus and Euler data hold only the frames that are used (20, 20 and 11), so nothing is left out of those. Where there is
@@ -60,7 +61,7 @@ TABLE: Mapping[str, Defaults] = {
     "ce-rm": Defaults(slice(0, None, 2), 12, points=64, splits=_first_and_last(1000, 200)),
     "gce-rt": Defaults(points=64, splits=_first_and_last(1000, 200)),
     "kt-foil": Defaults(noise=0.0, cloud=True),
-    "airfrans": Defaults(noise=0.0, cloud=True),
+    "airfrans": Defaults(noise=0.0, cloud=True, splits=_first_and_last(800, 200)),
 }
 
 

@@ -186,7 +186,7 @@ def contour_order(lines: np.ndarray, place: np.ndarray, *, where: str = "the con
 def open_airfrans_pt(path: Path, *, points: int = POINTS) -> Trajectories:
     """The cases of `AirfRANS.pt`, a list of dicts of tensors; nothing else in the file is unpacked."""
     try:
-        cases: Any = torch.load(path, weights_only=True, map_location="cpu")
+        cases: Any = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
     except Exception as error:  # torch's unpickler names what it refuses
         raise DataError(f"{path} is not a file of plain tensors ({type(error).__name__}: {error}).") from error
     if not isinstance(cases, list) or not cases:
