@@ -26,8 +26,8 @@ test: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not verify' tests/devices
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not verify' -n 2 --dist worksteal --ignore tests/devices
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/devices
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/devices
 
 verify: install
 	$(BIN)/python -m pytest -m verify
