@@ -1,4 +1,4 @@
-"""The theory page: its code runs, its pictures exist, and the quick ones can be drawn again."""
+"""The pictures of the theory page: the script draws them all, and the quick ones can be drawn again."""
 
 import importlib.util
 import re
@@ -17,14 +17,6 @@ def script():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_examples_run_in_order(capsys) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "docs/theory.md", "exec"), names)
-    assert capsys.readouterr().out == "SSNO True 100%\nSSNOUni False 52%\n"
 
 
 def test_the_script_draws_exactly_the_pictures_of_the_page(script) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.base.live_memory import peak_memory
 from ssno.cli.main import main
-from ssno.costs.memory import peak_memory
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data
 from ssno.data.files.readers.protocol import ReadOptions

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.costs.memory import peak_memory
+from ssno.base.live_memory import peak_memory
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window

@@ -1,4 +1,4 @@
-"""Counting memory, growing towards a run's size, and the forecast against real processes."""
+"""Growing towards a run's size, and the forecast against real processes."""
 
 import json
 import shutil
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from benchmarks.memory import MODES, OTHERS, SWEEP, Case, child, compare, picture
 
+from ssno.base.live_memory import peak_memory
 from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -19,52 +19,16 @@ from ssno.training.memory import (
     HELD,
     HELD_RECOMPUTED,
     Growth,
-    LiveBytes,
     extrapolated,
     extrapolated_twice,
     forecast_memory,
     free_memory,
     growing,
     one_step,
-    peak_bytes,
     resident,
 )
 from ssno.training.reporter import memory_in_use
 from ssno.training.task import task_for
-
-
-def test_live_bytes_count_storages_from_birth_to_death() -> None:
-    with LiveBytes() as count:
-        first = torch.zeros(1000)
-        view = first.view(10, 100)[2:]
-        assert count.live == 4000
-        second = first + 1
-        assert count.live == 8000
-        del first, view
-        assert (count.live, count.peak) == (4000, 8000)
-        del second
-    assert (count.live, count.peak) == (0, 8000)
-
-
-def test_what_a_custom_function_saves_is_counted() -> None:
-    class Square(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x.clone())
-            return x.square()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            return 2 * ctx.saved_tensors[0] * gradient
-
-    x = torch.ones(1000, requires_grad=True)
-    with LiveBytes() as count:
-        y = Square.apply(x)
-        assert count.live == 8000
-        y.sum().backward()
-        del y
-    assert count.live == 4000  # the gradient
-    assert peak_bytes(lambda: torch.zeros(10)) == 40
 
 
 def test_growth_ends_at_the_size_itself() -> None:
@@ -122,7 +86,7 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
     forecaster = task_for(SSNO(SSNOConfig.tiny()), waves).forecaster
 
     def held(**stage) -> int:
-        return peak_bytes(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 16))
+        return peak_memory(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 16))
 
     full = held()
     assert all(parameter.grad is None for parameter in forecaster.parameters())

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.costs.memory import peak_memory
+from ssno.base.live_memory import peak_memory
 from ssno.data.options import DataOptions
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble

@@ -2,7 +2,6 @@
 
 from ssno.costs.cost import Contest, Contestant, Cost, contestants, run_contest
 from ssno.costs.flops import Flops, count_flops
-from ssno.costs.memory import peak_memory
 from ssno.costs.pareto import Point, front, join, read_errors
 from ssno.costs.published import published_flops
 from ssno.costs.timing import Timing, quick_seconds, time_interleaved
@@ -18,7 +17,6 @@ __all__ = [
     "count_flops",
     "front",
     "join",
-    "peak_memory",
     "published_flops",
     "quick_seconds",
     "read_errors",

@@ -20,8 +20,8 @@ from typing import Any, Literal, get_args
 import torch
 
 from ssno.base.device import choose_device, synchronise
+from ssno.base.live_memory import peak_memory
 from ssno.costs.flops import Flops, count_flops
-from ssno.costs.memory import peak_memory
 from ssno.costs.published import published_flops
 from ssno.costs.timing import Timing, quick_seconds, time_interleaved
 from ssno.models.baselines.fno import FNOConfig

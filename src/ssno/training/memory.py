@@ -12,17 +12,14 @@ as recomputed ones are. Both factors are fitted to the cases of `benchmarks.memo
 """
 
 import os
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from ssno.base.live_memory import peak_memory
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
@@ -34,40 +31,6 @@ from ssno.training.task import Task
 
 HELD, HELD_RECOMPUTED = 1.25, 1.6
 BUDGET = 2**30
-
-
-class LiveBytes(TorchDispatchMode):
-    """Inside this context, counts the bytes of all tensors that come to exist: `live` now, `peak` at most."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.live = self.peak = 0
-        self._watched: dict[int, Any] = {}
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = function(*args, **(kwargs or {}))
-        for value in tree_leaves(result):
-            if isinstance(value, Tensor):
-                self._watch(value.untyped_storage())
-        return result
-
-    def _watch(self, storage: torch.UntypedStorage) -> None:
-        key, size = id(storage), storage.nbytes()
-        if key not in self._watched:
-            self._watched[key] = weakref.ref(storage, lambda _: self._forget(key, size))
-            self.live += size
-            self.peak = max(self.peak, self.live)
-
-    def _forget(self, key: int, size: int) -> None:
-        del self._watched[key]
-        self.live -= size
-
-
-def peak_bytes(work: Callable[[], object]) -> int:
-    """The most bytes of new tensors that `work` holds at a time."""
-    with LiveBytes() as count:
-        work()
-    return count.peak
 
 
 def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
@@ -82,13 +45,13 @@ def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
     plan = forecaster.window.plan(len(data.times))
 
     def step(stage: Stage) -> Callable[[int, int], int]:
-        return lambda trajectories, frames: peak_bytes(
+        return lambda trajectories, frames: peak_memory(
             lambda: one_step(forecaster, data, replace(stage, frames=frames), trajectories, options.points)
         )
 
     def evaluation(trajectories: int) -> int:
         chosen = valid.select(indices=range(trajectories))
-        return peak_bytes(lambda: score(forecaster, chosen, batch_size=trajectories))
+        return peak_memory(lambda: score(forecaster, chosen, batch_size=trajectories))
 
     with torch.random.fork_rng():
         forecaster.train()

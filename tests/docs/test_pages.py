@@ -1,0 +1,86 @@
+"""The README and every page under docs do what they say.
+
+Blocks of a page share one empty folder and one set of Python names, from top to bottom. `python` and `sh` run as they
+stand, lines of `text` must have been printed by the block before, and commands in `bash` blocks (too long to run here,
+or for other machines) must be ones we have.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ssno.cli.main import find_verb, main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SLOW = {"looking.md"}
+PRINTED = {
+    "devices.md": "True\n",
+    "evaluation.md": "Not separable in rel_l2: a (0.2 ± 0.25) and b",
+    "theory.md": "SSNO True 100%\nSSNOUni False 52%\n",
+    "training.md": "[(1.0, 1), (0.5, 2), (0.0, 4)]\n",
+}
+LEFT = {
+    "README.md": [],
+    "data.md": ["data/ks-0.1-mine/manifest.json", "data/heat-array/manifest.json"],
+    "evaluation.md": ["results.tex", "runs/seed0/evaluation-128.json"],
+    "looking.md": ["next.h5", "far.h5", "runs/look/report.html", "runs/look/inspect/modes-x.png"],
+    "own-data.md": ["tracer-inspect.png"],
+}
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of every block of code."""
+    return re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.verify] if page.name in SLOW else [])
+        for page in PAGES
+        if {"python", "sh"} & {kind for kind, _ in blocks(page)}
+    ],
+)
+def test_every_block_runs_and_prints_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    names: dict[str, object] = {"__name__": "__main__"}
+    everything = printed = ""
+    for kind, block in blocks(page):
+        if kind == "python":
+            exec(compile(block, page.name, "exec"), names)
+        elif kind == "sh":
+            for line in block.strip().splitlines():
+                main(shlex.split(line, comments=True)[1:])
+        elif kind == "text":
+            for line in filter(None, map(squeezed, block.splitlines())):
+                assert line.startswith("──") or line in squeezed(printed), line
+            continue
+        printed = capsys.readouterr().out
+        everything += printed
+    assert PRINTED.get(page.name, "") in everything
+    assert [path for path in LEFT.get(page.name, []) if not (tmp_path / path).is_file()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_is_one_we_have(page: Path) -> None:
+    for kind, block in blocks(page):
+        for command in re.findall(r"^ssno (.+)$", block, re.MULTILINE) if kind in ("bash", "sh") else []:
+            find_verb(shlex.split(command, comments=True))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("[A-QS-Z]*.md"), ROOT / "REPRODUCTION.md"], ids=lambda p: p.name)
+def test_links_lead_to_files_and_pictures_are_small(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+            if target.endswith((".png", ".gif")):
+                assert 5_000 < (page.parent / target).stat().st_size < 2e6, target
