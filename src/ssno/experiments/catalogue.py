@@ -18,6 +18,7 @@ from ssno.experiments.resolution import Resolution
 from ssno.experiments.swe import ShallowWaterExperiment
 from ssno.experiments.teacher_forcing import TeacherForcing
 from ssno.experiments.teacher_forcing_2d import TeacherForcing2D
+from ssno.experiments.transfer import Transfer
 from ssno.experiments.trial import Scale
 from ssno.experiments.unidirectional import Unidirectional, Unidirectional2D
 from ssno.experiments.window import MemoryWindow
@@ -39,6 +40,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         MemoryWindow,
         TeacherForcing,
         Resolution,
+        Transfer,
         Cost,
         Cost2D,
         FourierRecovery,

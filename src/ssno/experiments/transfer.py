@@ -1,0 +1,325 @@
+"""Forecasts on grids that a model was not trained on: trained on one grid, scored on coarser and finer ones.
+
+Two rows need no training of their own: SS-NO whose kernels are sampled anew on the other grid (`modes.transfer`), and
+FFNO on the interleaved copies of its grid, which is what SS-NO does inside its scans. One more SS-NO is trained on
+several grids at once, beside models that were trained on each of them alone: with as many batches as that one spends on
+the grid, so that all of them together take the same time, and with all batches.
+
+Fields on every grid are every n-th point of the stored ones. Fourier models that keep all modes of their grid refuse
+coarser ones.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from ssno.data.trajectories import Trajectories
+from ssno.evaluation.statistics import summarise
+from ssno.evaluation.sublattices import on_sublattices
+from ssno.evaluation.tables import Sheet
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.fluids import HALF
+from ssno.experiments.results import Results
+from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
+from ssno.experiments.verdicts import Verdict, below, fact, shown
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.scores import score
+from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FNOConfig
+from ssno.models.baselines.unet import UNetConfig
+from ssno.models.config import OperatorConfig
+from ssno.models.ssno import ScanOperator, SSNOConfig
+from ssno.plots.summary import seed_lines
+from ssno.runs.saved import load_forecaster
+from ssno.ssm.transfer import Transfer as KernelTransfer
+
+BAND, SAMPLED, FFNO_APART = "SS-NO", "SS-NO, kernels sampled anew", "FFNO on sublattices"
+MODELS: dict[str, type[OperatorConfig]] = {
+    BAND: SSNOConfig,
+    "FFNO": FFNOConfig,
+    "FNO": FNOConfig,
+    "U-Net": UNetConfig,
+}
+SIZES: dict[str, dict[str, Any]] = {
+    BAND: HALF[BAND],
+    "FFNO": HALF["FFNO"],
+    "FNO": HALF["FNO2D"],
+    "U-Net": HALF["U-Net"],
+}
+METRICS = {"rel_l2": "rollouts", "rel_l2_onestep": "one step from true frames"}
+SHARE = "of the batches"
+ALLOWED = 1.25
+"""How much larger an error may be on a finer grid than on that of training."""
+SHARED = 1.15
+"""How much larger the error of one model for several grids may be than that of a model for each."""
+
+
+class Plan(NamedTuple):
+    """The grids of a problem: trained on, sets of them in one model, and scored on."""
+
+    trained: tuple[int, ...]
+    together: tuple[tuple[int, ...], ...]
+    scored: tuple[int, ...]
+
+
+LINE = Plan((64, 128), ((32, 64, 128), (64, 128)), (32, 64, 128, 256, 512))
+SQUARE = Plan((32,), ((16, 32),), (16, 32, 64))
+
+ByPoints = dict[int, list[Mapping[str, float]]]
+"""Errors on every grid; an entry per seed."""
+Errors = dict[str, dict[str, ByPoints]]
+"""The same by case and row."""
+
+
+def case_of(problem: Benchmark, points: int) -> str:
+    """How tables call a grid that was trained on."""
+    return f"{problem.title}, trained on {points}"
+
+
+def together(grids: Sequence[int]) -> str:
+    """The row of one model for several grids."""
+    return f"SS-NO, grids {' '.join(map(str, grids))}"
+
+
+def share(count: int) -> str:
+    """The row of a model for one grid that sees as many batches of it as one model for several does."""
+    return f"SS-NO, 1/{count} {SHARE}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer(Experiment):
+    """Error against points without new training. At scale `cpu` half the width, few trajectories, one seed."""
+
+    name: ClassVar[str] = "transfer"
+    title: ClassVar[str] = "Forecasts on other grids without new training"
+    place: ClassVar[str] = "Nowhere: our own study"
+    published: ClassVar[str] = "Nothing; its models are trained anew on every grid."
+    cpu: ClassVar[Budget] = replace(CPU, train=512, valid=32, tested=32)
+
+    def recipes(self) -> list[Experiment]:
+        return [self]
+
+    def problems(self) -> dict[Benchmark, Plan]:
+        if self.scale == "tiny":
+            return {KS[0.1]: Plan((32,), ((16, 32),), (16, 32, 64))}
+        return {KS[0.1]: LINE, BURGERS: LINE, TORUS_LI: SQUARE}
+
+    def models(self) -> tuple[str, ...]:
+        return (BAND, "FFNO") if self.scale == "tiny" else tuple(MODELS)
+
+    def cells(self) -> list[Trial]:
+        return [
+            cell
+            for seed in self.seed_range()
+            for problem, plan in self.problems().items()
+            for cell in (
+                *(self.cell(name, problem, points, seed) for points in plan.trained for name in self.models()),
+                *(self.cell(together(grids), problem, max(grids), seed, grids=grids) for grids in plan.together),
+                *(
+                    self.cell(share(len(grids)), problem, points, seed, part=len(grids))
+                    for grids in plan.together
+                    for points in grids
+                ),
+            )
+        ]
+
+    def cell(
+        self, name: str, problem: Benchmark, points: int, seed: int, *, grids: tuple[int, ...] = (), part: int = 1
+    ) -> Trial:
+        """One run; `part` sees only the first trajectories, 1 in so many."""
+        kind = name if name in MODELS else BAND
+        width = SIZES[kind] if self.scale == "cpu" else {}
+        config = self.model(MODELS[kind], n_dims=problem.n_dims, **width)
+        grid = [points] * problem.n_dims
+        changes: dict[str, Any] = {"grids": grids} if grids else {}
+        return trial(
+            name,
+            problem,
+            self.recommended(self.with_modes(config, problem, grid)),
+            points=points,
+            seed=seed,
+            budget=self.budget_of(problem, part),
+            case=case_of(problem, points),
+            **changes,
+        )
+
+    def budget_of(self, problem: Benchmark, part: int = 1) -> Budget:
+        """In 2D a few trajectories, several times."""
+        budget = self.budget
+        if self.scale == "cpu" and problem.n_dims == 2:
+            budget = replace(budget, preset="small", train=32, epochs=3, valid=8, tested=16)
+        there = min(budget.train or 10**9, problem.available(budget.preset)["train"])
+        return replace(budget, train=there // part) if part > 1 else budget
+
+    def judge(self, results: Results) -> Conclusion:
+        errors = self.errors(results)
+        drawn = {
+            case: {name: by_points for name, by_points in rows.items() if not name.endswith(SHARE)}
+            for case, rows in errors.items()
+            if BAND in rows
+        }
+        sheets = [self.sheet(case, rows, metric) for metric in METRICS for case, rows in drawn.items()]
+        panels = {
+            case: {
+                name: {float(points): [one["rel_l2"] for one in found] for points, found in by_points.items()}
+                for name, by_points in rows.items()
+            }
+            for case, rows in drawn.items()
+        }
+        records = [
+            {"case": case, "row": name, "points": points, "seed": seed, **one}
+            for case, rows in errors.items()
+            for name, by_points in rows.items()
+            for points, found in by_points.items()
+            for seed, one in enumerate(found)
+        ]
+        ticks = sorted({float(points) for plan in self.problems().values() for points in plan.scored})
+        return Conclusion(
+            (*sheets, *self.shared_sheets(errors)),
+            (*self.finer(errors), *self.lowest(errors), *self.shared(errors)),
+            {
+                "transfer": lambda: seed_lines(
+                    panels, xlabel="points", ylabel="rel_l2 of rollouts", xscale="log", ticks=ticks
+                )
+            },
+            tuple(records),
+            ("Fields on every grid are every n-th point of the stored ones; nothing is trained anew.",),
+        )
+
+    def errors(self, results: Results) -> Errors:
+        """Every run on every grid that it takes."""
+        found: Errors = {}
+        for problem, plan in self.problems().items():
+            cases = {
+                case_of(problem, points) for points in {*plan.trained, *(n for grids in plan.together for n in grids)}
+            }
+            for one in results.outcomes:
+                if one.case not in cases:
+                    continue
+                test = replace(one.run.data, points=max(plan.scored)).load("test")
+                count = min(len(test), one.tested or len(test))
+                test = test.select(indices=range(count)).in_memory()
+                grids = plan.scored if not one.label.endswith(SHARE) else (one.run.data.points or 0,)
+                versions = versions_of(one.label, results.folder / one.name)
+                for name, points, scores in scored(versions, test, grids):
+                    found.setdefault(one.case, {}).setdefault(name, {}).setdefault(points, []).append(scores)
+        return found
+
+    def sheet(self, case: str, rows: dict[str, ByPoints], metric: str) -> Sheet:
+        """A metric of every row on every grid."""
+        grids = sorted({points for by_points in rows.values() for points in by_points})
+        lines = tuple(
+            (name, *(cell(by_points.get(points), metric) for points in grids)) for name, by_points in rows.items()
+        )
+        return Sheet(f"{metric}: {METRICS[metric]}; {case}", ("", *(f"{n} points" for n in grids)), lines)
+
+    def shared_sheets(self, errors: Errors) -> Iterator[Sheet]:
+        """One model for several grids beside a model for each."""
+        for problem, plan in self.problems().items():
+            for grids in plan.together:
+                one, apart = self.one_and_each(errors, problem, grids)
+                alone = self.alone(errors, problem, grids, BAND)
+                rows = tuple((str(n), *(cell(found.get(n)) for found in (one, apart, alone))) for n in grids)
+                each = f"a model for each, 1/{len(grids)} {SHARE}"
+                headings = ("points", "one model", each, "a model for each, all batches")
+                yield Sheet(f"{problem.title}: {together(grids)}, rel_l2", headings, rows)
+
+    def one_and_each(self, errors: Errors, problem: Benchmark, grids: Sequence[int]) -> tuple[ByPoints, ByPoints]:
+        """One model for several grids, and models for each that took as long together."""
+        one = errors.get(case_of(problem, max(grids)), {}).get(together(grids), {})
+        return one, self.alone(errors, problem, grids, share(len(grids)))
+
+    def alone(self, errors: Errors, problem: Benchmark, grids: Sequence[int], label: str) -> ByPoints:
+        """Models on the grids that they were trained on."""
+        found = {n: errors.get(case_of(problem, n), {}).get(label, {}).get(n) for n in grids}
+        return {points: values for points, values in found.items() if values}
+
+    def finer(self, errors: Errors) -> Iterator[Verdict]:
+        """On finer grids hardly worse than on that of training: the same weights, so computed and not sampled."""
+        for problem, plan in self.problems().items():
+            for trained in plan.trained:
+                rows = errors.get(case_of(problem, trained), {}).get(BAND, {})
+                for points in (n for n in plan.scored if n > trained and n in rows):
+                    own, other = mean(rows[trained]), mean(rows[points])
+                    claim = f"{problem.title}, {trained} to {points} points: SS-NO within {ALLOWED:g} times"
+                    yield fact(claim, other <= ALLOWED * own, f"{other:.3g} against {own:.3g}: {other / own:.3g} times")
+
+    def lowest(self, errors: Errors) -> Iterator[Verdict]:
+        """On finer grids below every other model, and below kernels sampled anew."""
+        for problem, plan in self.problems().items():
+            for trained in plan.trained:
+                rows = errors.get(case_of(problem, trained), {})
+                points = 2 * trained
+                for name in (SAMPLED, FFNO_APART, *self.models()[1:]):
+                    by_points = rows.get(name, {})
+                    if points not in by_points or BAND not in rows:
+                        continue
+                    ours, theirs = values(rows[BAND][points]), values(by_points[points])
+                    claim = f"{problem.title}, {trained} to {points} points: SS-NO below {name}"
+                    yield below(claim, ours, theirs, paired=name == SAMPLED)
+
+    def shared(self, errors: Errors) -> Iterator[Verdict]:
+        """One model for several grids: hardly worse than one for each that together took the same time."""
+        for problem, plan in self.problems().items():
+            for grids in plan.together:
+                one, apart = self.one_and_each(errors, problem, grids)
+                for points in (n for n in grids if n in one and n in apart):
+                    ours, theirs = mean(one[points]), mean(apart[points])
+                    claim = f"{problem.title}, {points} points: {together(grids)}, within {SHARED:g} times"
+                    told = f"{ours:.3g} against {theirs:.3g}: {ours / theirs:.3g} times"
+                    yield fact(claim, ours <= SHARED * theirs, told)
+
+
+def scored(
+    versions: Mapping[str, Forecaster], test: Trajectories, grids: Sequence[int]
+) -> Iterator[tuple[str, int, dict[str, float]]]:
+    """Row, points and errors of a run's versions on every grid that they take."""
+    for name, version in versions.items():
+        for points in grids:
+            data = test.select(points=points)
+            copies = round(version.spacing[0] / data.spacing[0]) if version.spacing else 1
+            if name == FFNO_APART and copies < 2:
+                continue
+            one = on_sublattices(version, copies=copies, spacing=data.spacing) if name == FFNO_APART else version
+            try:
+                means = score(one, data, batch_size=16).means
+            except ValueError:  # a model may refuse a grid that is too coarse for it
+                continue
+            yield name, points, {metric: means[metric] for metric in METRICS}
+
+
+def versions_of(label: str, folder: Path) -> dict[str, Forecaster]:
+    """A run under the names of all rows that it gives."""
+    versions = {label: load_forecaster(folder)}
+    if label == BAND:
+        versions[SAMPLED] = load_forecaster(folder)
+        carry_over(versions[SAMPLED], "sampled")
+    if label == "FFNO":
+        versions[FFNO_APART] = versions[label]
+    return versions
+
+
+def carry_over(forecaster: Forecaster, transfer: KernelTransfer) -> None:
+    """Choose how the kernels of a trained SS-NO get to other grids."""
+    model = forecaster.model
+    if isinstance(model, ScanOperator):
+        model.config = replace(model.config, modes=replace(model.config.modes, transfer=transfer))
+        for module in model.modules():
+            if hasattr(module, "transfer"):
+                module.transfer = transfer  # type: ignore[assignment]
+
+
+def values(found: Sequence[Mapping[str, float]], metric: str = "rel_l2") -> list[float]:
+    """A metric of every seed."""
+    return [one[metric] for one in found]
+
+
+def mean(found: Sequence[Mapping[str, float]]) -> float:
+    """The error of rollouts, mean over seeds."""
+    return summarise(values(found)).mean
+
+
+def cell(found: Sequence[Mapping[str, float]] | None, metric: str = "rel_l2") -> str:
+    """Mean and spread over seeds; nothing if the model refuses the grid."""
+    return "" if not found else shown(summarise(values(found, metric)))
