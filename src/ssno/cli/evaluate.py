@@ -28,7 +28,7 @@ def evaluate(
     runs: tyro.conf.Positional[tuple[Path, ...]],
     *,
     split: str = "test",
-    points: int | None = None,
+    points: tuple[int, ...] | None = None,
     time_index: str | None = None,
     trajectories: int | None = None,
     data: str | None = None,
@@ -49,7 +49,8 @@ def evaluate(
     Args:
         runs: Folders of training runs, or of their checkpoints (runs/NAME/last); names of bundled checkpoints.
         split: train, valid or test.
-        points: Evaluate on a grid with this many points along the first axis; any that the data can be read on.
+        points: Evaluate on a coarser grid of the stored data, --points 100, or one number per axis, --points 96 64:
+            every n-th point where that fits, else (periodic fields) what that grid resolves.
         time_index: Frames to use, START:STOP:STEP.
         trajectories: Only the first so many.
         data: Other data than the run's: a dataset's name, a file or a folder.
@@ -171,7 +172,7 @@ def foresee(
     batch_size: int,
     data: DataOptions | None,
     split: str,
-    points: int | None,
+    points: tuple[int, ...] | None,
     time_index: str | None,
     trajectories: int | None,
 ) -> dict[str, Any]:

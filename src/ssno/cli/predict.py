@@ -32,7 +32,7 @@ def predict(
     given: int | None = None,
     indices: tuple[int, ...] = (),
     split: str = "all",
-    points: int | None = None,
+    points: tuple[int, ...] | None = None,
     time_index: str | None = None,
     time_step: float | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
@@ -56,7 +56,8 @@ def predict(
             used after them.
         indices: Trajectories to forecast; all if not said.
         split: Which part of a divided dataset: train, valid, test or all.
-        points: Coarsen the input to this many points along the first axis.
+        points: Coarsen the input to this many points along the first axis, or along each: every n-th point where that
+            fits, else (periodic fields) what that grid resolves.
         time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
         time_step: Time between frames, if the input holds a single one.
         read: What the file does not say.
@@ -70,6 +71,7 @@ def predict(
         input,
         split,
         points=points,
+        reduction=None,
         time_index=None if time_index is None else parse_index(time_index),
         **asdict(read),
     )

@@ -23,7 +23,7 @@ from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
 from ssno.data.files.readers.zarr import is_zarr
 from ssno.data.make.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command
-from ssno.data.reduction import How
+from ssno.data.reduction import How, Points, fitting
 from ssno.data.seeds import SPLITS
 from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
 from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
@@ -38,8 +38,8 @@ def load_dataset(
     root: str | Path = "data",
     preset: str | None = None,
     time_index: Indices | None = None,
-    points: int | tuple[int, ...] | None = None,
-    reduction: How = "stride",
+    points: Points | None = None,
+    reduction: How | None = "stride",
     cut: int | None = None,
     splits: Sequence[float | int] | None = None,
     limit: int = DEFAULT_LIMIT,
@@ -48,11 +48,12 @@ def load_dataset(
     """One split ("train", "valid", "test" or "all") of a generated dataset, a folder or a file.
 
     A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `points` default to
-    what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. A file
-    that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
+    what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. With
+    `reduction=None` any coarser periodic grid will do: every n-th point where that fits, else the band-limited part.
+    A file that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
     validation, the last tenth of those for training is held out. `cut` first turns long runs into pieces of that many
-    frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...): the
-    fields of `ReadOptions` (`ssno.data.files.readers.protocol`). `limit` is what one `read` may take, in bytes.
+    frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
+    the fields of `ReadOptions` (`ssno.data.files.readers.protocol`). `limit` is what one `read` may take, in bytes.
     """
     if split not in (*SPLITS, WHOLE):
         raise ValueError(f"`split` must be one of {', '.join((*SPLITS, WHOLE))}, got {split!r}.")
@@ -70,7 +71,8 @@ def load_dataset(
         if points is None and usual.points is not None and data.axes[0].points > usual.points:
             coarse = usual.points
         frames = usual.frames_of(len(data.times)) if time_index is None else time_index
-        data = replace(data, limit=limit).select(time_index=frames, points=coarse, reduction=reduction)
+        how = reduction or ("stride" if coarse is None else fitting(data.axes, coarse))
+        data = replace(data, limit=limit).select(time_index=frames, points=coarse, reduction=how)
         return data if cut is None else data.cut(cut)
 
     if split == WHOLE:

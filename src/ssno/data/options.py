@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset, parse_index
-from ssno.data.reduction import How
+from ssno.data.reduction import How, Points
 from ssno.data.trajectories import Trajectories
 
 
@@ -36,14 +36,15 @@ class DataOptions(ReadOptions):
     splits: tuple[float, ...] | None = None
     """Fractions or counts for train, valid, test when a file is not divided."""
 
-    def load(self, split: str) -> Trajectories:
-        """The trajectories of a split; nothing is read but descriptions."""
+    def load(self, split: str, *, points: Points | None = None) -> Trajectories:
+        """The trajectories of a split, or the same on another grid; nothing is read but descriptions."""
+        fits = points is not None and self.reduction == "stride"
         data = load_dataset(
             self.path or self.name,
             split,
             preset=self.preset,
-            points=self.points,
-            reduction=self.reduction,
+            points=self.points if points is None else points,
+            reduction=None if fits else self.reduction,
             time_index=None if self.time_index is None else parse_index(self.time_index),
             cut=self.cut,
             splits=self.splits,

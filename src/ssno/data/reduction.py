@@ -20,6 +20,8 @@ from jaxtyping import Float
 from ssno.pde.problems.problem import Axis
 
 How = Literal["stride", "mean", "spectral"]
+Points = int | tuple[int, ...]
+"""Of a grid: along the first axis, others in proportion; or one number per axis."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,16 @@ def strides(axes: tuple[Axis, ...], points: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis.points // new for axis, new in zip(axes, points, strict=True))
 
 
-def coarse_points(axes: tuple[Axis, ...], points: int | tuple[int, ...]) -> tuple[int, ...]:
+def fitting(axes: tuple[Axis, ...], points: Points) -> How:
+    """How to get to any coarser grid: every n-th point where that fits on all axes, else the band-limited part."""
+    wanted = coarse_points(axes, points)
+    return "stride" if all(axis.points % max(1, n) == 0 for axis, n in zip(axes, wanted, strict=True)) else "spectral"
+
+
+def coarse_points(axes: tuple[Axis, ...], points: Points) -> tuple[int, ...]:
     """`points` per axis. One number means the first axis; the others shrink by the same factor."""
+    if isinstance(points, tuple) and len(points) == 1:
+        points = points[0]
     if isinstance(points, tuple):
         if len(points) != len(axes):
             raise ValueError(f"`points` must have one number per axis ({len(axes)}), got {points}.")

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from ssno.data.options import DataOptions
+from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration, CalibrationSums, batch_sums, finish
 from ssno.evaluation.evaluate import choose, evaluate_forecaster, opened
@@ -30,7 +31,7 @@ def evaluate_ensemble(
     *,
     data: Trajectories | DataOptions | None = None,
     split: str = "test",
-    points: int | None = None,
+    points: Points | None = None,
     time_index: str | None = None,
     trajectories: int | None = None,
     batch_size: int = 32,

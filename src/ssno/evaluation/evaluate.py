@@ -19,6 +19,7 @@ from ssno.base.device import choose_device
 from ssno.base.provenance import provenance
 from ssno.costs.timing import quick_seconds
 from ssno.data.options import DataOptions
+from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.comparison import Row, trivial_forecasters
@@ -41,7 +42,7 @@ def evaluate(
     data: Trajectories | DataOptions | None = None,
     *,
     split: str = "test",
-    points: int | None = None,
+    points: Points | None = None,
     time_index: str | None = None,
     trajectories: int | None = None,
     solver: bool = False,
@@ -56,7 +57,8 @@ def evaluate(
             (`ssno.runs.open_run`, which takes a module of your own); or a forecaster, about which nothing is written.
         data: trajectories to evaluate on, or their description; by default those that the run describes.
         split: which part of the run's data.
-        points: read the data on a grid with this many points along the first axis; by default the training grid.
+        points: read the data on a grid with this many points along the first axis, or along each; every n-th point
+            where that fits, else the band-limited part of periodic fields; by default the training grid.
         time_index: frames to use, START:STOP:STEP; by default those of training.
         trajectories: only the first so many.
         solver: also score the solver on the model's grid, and the best one that is as fast as the model.
@@ -92,7 +94,7 @@ def choose(
     data: Trajectories | DataOptions | None,
     split: str,
     *,
-    points: int | None,
+    points: Points | None,
     time_index: str | None,
     trajectories: int | None,
 ) -> Trajectories:

@@ -16,6 +16,7 @@ from torch import nn
 
 from ssno.base import description_from_json
 from ssno.data.options import DataOptions
+from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
@@ -51,7 +52,12 @@ class RunFolder:
         return str(self.config["config"].get("model"))
 
     def load(
-        self, split: str, *, points: int | None = None, time_index: str | None = None, trajectories: int | None = None
+        self,
+        split: str,
+        *,
+        points: Points | None = None,
+        time_index: str | None = None,
+        trajectories: int | None = None,
     ) -> Trajectories:
         """A split of the run's data, on the run's grid and frames or others; at most the first `trajectories`."""
         if self.data is None:
@@ -71,14 +77,13 @@ def load_chosen(
     options: DataOptions,
     split: str,
     *,
-    points: int | None = None,
+    points: Points | None = None,
     time_index: str | None = None,
     trajectories: int | None = None,
 ) -> Trajectories:
     """A split of described data, with some of its options changed."""
-    points = options.points if points is None else points
     time_index = options.time_index if time_index is None else time_index
-    data = replace(options, points=points, time_index=time_index).load(split)
+    data = replace(options, time_index=time_index).load(split, points=points)
     if trajectories is None:
         return data
     if not 1 <= trajectories <= len(data):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 
 from ssno.data.noise import sample_generator
-from ssno.data.reduction import coarse_points
+from ssno.data.reduction import coarse_points, fitting
 from ssno.data.trajectories import Trajectories
 
 GRID = 4  # keeps the key of this draw apart from those of order, forcing and place
@@ -39,14 +39,13 @@ def on_grid(data: Trajectories, points: int) -> Trajectories:
     except ValueError:
         shape = " x ".join(str(axis.points) for axis in data.axes)
         raise ValueError(f"`grids` names {points} points along {first.name}, which does not scale {shape}.") from None
-    if all(axis.points % wanted == 0 for axis, wanted in zip(data.axes, grid, strict=True)):
-        return data.select(points=grid)
-    if not all(axis.periodic for axis in data.axes) or data.mask is not None:
+    how = fitting(data.axes, grid)
+    if how == "spectral" and not (data.mask is None and all(axis.periodic for axis in data.axes)):
         raise ValueError(
             f"`grids` names {points} points along {first.name}, which do not divide {first.points}. Other grids take "
             "the waves of periodic fields without a mask, and these are not. Name divisors."
         )
-    return data.select(points=grid, reduction="spectral")
+    return data.select(points=grid, reduction=how)
 
 
 def drawn_grid(count: int, *, seed: int, epoch: int, batch: int) -> int:
