@@ -15,6 +15,7 @@ from ssno.experiments.headline import Headline
 from ssno.experiments.recipe import RecipeStudy
 from ssno.experiments.recovery import FourierRecovery
 from ssno.experiments.resolution import Resolution
+from ssno.experiments.selective import Selective
 from ssno.experiments.swe import ShallowWaterExperiment
 from ssno.experiments.teacher_forcing import TeacherForcing
 from ssno.experiments.teacher_forcing_2d import TeacherForcing2D
@@ -46,6 +47,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         FourierRecovery,
         FieldOfViewExperiment,
         Airfoils,
+        Selective,
         ShallowWaterExperiment,
     )
 }
