@@ -22,11 +22,11 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from ssno.native import operations
 from ssno.native.engine import fused, plain
+from ssno.native.twice import gradients
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import ScanMethod, carries_states, prepared_taps, scan_taps
@@ -131,6 +131,11 @@ def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> li
     A kernel costs little, but many small operations; sixteen of them cost sixteen times as many.
     """
     blocks = [block for scan, _, _ in scans for block in scan]
+    if blocks[0].skip.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"The weights of a scan must be float32 or float64, got {blocks[0].skip.dtype}: kernels are sampled in "
+            "them. For activations of fewer bits leave the weights as they are and use `torch.autocast`."
+        )
     mixes = torch.stack([block.mix.weight for block in blocks]).split([len(scan) for scan, _, _ in scans])
     biases = torch.stack([block.mix.bias for block in blocks]).split([len(scan) for scan, _, _ in scans])
     samplings = [_sampling(scan[0], length, spacing) for scan, length, spacing in scans]
@@ -247,12 +252,13 @@ class GateFunction(torch.autograd.Function):
         return computed_gate(y, weight, bias, residual, residual_weight)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         y, weight, bias = ctx.saved_tensors
         grad_residual = None
         if ctx.needs_input_grad[3]:
             grad_residual = grad if ctx.residual_weight == 1 else ctx.residual_weight * grad
+        if torch.is_grad_enabled():
+            return *gradients(plain_gate, (y, weight, bias), grad), grad_residual, None
         if fused(y, weight, bias):
             return *operations.gate_backward(y, weight, bias, grad), grad_residual, None
         grad_y, grad_weight, grad_bias = torch.empty_like(y), torch.zeros_like(weight), torch.zeros_like(bias)

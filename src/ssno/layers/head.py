@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from ssno.layers.pointwise import Pointwise
 from ssno.native import operations
 from ssno.native.engine import fused, plain
+from ssno.native.twice import gradients
 
 PIECE = 16384
 """Positions handled at a time, as in `ssno.layers.block`."""
@@ -52,8 +52,13 @@ def computed_head(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> 
         return operations.head_forward(x, w1, b1, w2, b2)
     out = x.new_empty(w2.shape[0], x.shape[1])
     for part, room in zip(x.split(PIECE, dim=1), out.split(PIECE, dim=1), strict=True):
-        room.copy_(torch.addmm(b2[:, None], w2, functional.gelu(torch.addmm(b1[:, None], w1, part))))
+        room.copy_(plain_head(part, w1, b1, w2, b2))
     return out
+
+
+def plain_head(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    """The formula, written out."""
+    return torch.addmm(b2[:, None], w2, functional.gelu(torch.addmm(b1[:, None], w1, x)))
 
 
 class HeadFunction(torch.autograd.Function):
@@ -68,13 +73,14 @@ class HeadFunction(torch.autograd.Function):
         w2: Float[Tensor, "c w"],
         b2: Float[Tensor, " c"],
     ) -> Float[Tensor, "c p"]:
-        ctx.save_for_backward(x, w1, b1, w2)
+        ctx.save_for_backward(x, w1, b1, w2, b2)
         return computed_head(x, w1, b1, w2, b2)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Float[Tensor, "c p"]) -> tuple[Tensor, ...]:
-        x, w1, b1, w2 = ctx.saved_tensors
+    def backward(ctx: Any, grad: Float[Tensor, "c p"]) -> tuple[Tensor | None, ...]:
+        x, w1, b1, w2, b2 = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return gradients(plain_head, (x, w1, b1, w2, b2), grad)
         if fused(x, w1, b1, w2, grad):
             return operations.head_backward(x, w1, b1, w2, grad)
         grad_x, *sums = torch.empty_like(x), *(torch.zeros_like(tensor) for tensor in (w1, b1, w2))

@@ -8,8 +8,10 @@
     with use("torch"):
         loss = model(frames)...
 
-All give the same answers and gradients to rounding, each the same bits run after run. While PyTorch compiles or exports
-a model, the engine is plain whatever was chosen.
+All give the same answers and gradients to rounding, each the same bits run after run. While PyTorch compiles, exports
+or transforms a model (`vmap`, `jacrev`, `jvp` of `torch.func`), and under `torch.autocast`, the engine is plain,
+whatever was chosen; derivatives of derivatives (`create_graph=True`) are written out in the backward pass
+(`ssno.native.twice`).
 """
 
 import contextlib
@@ -43,7 +45,13 @@ def use(engine: Engine) -> Iterator[None]:
 
 def plain() -> bool:
     """Whether operations are to be written out."""
-    return torch.compiler.is_compiling() or torch.compiler.is_exporting() or _engine.get() == "plain"
+    return (
+        _engine.get() == "plain"
+        or torch.compiler.is_compiling()
+        or torch.compiler.is_exporting()
+        or torch._C._are_functorch_transforms_active()
+        or any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda"))  # two precisions meet
+    )
 
 
 def fused(*tensors: Tensor) -> bool:

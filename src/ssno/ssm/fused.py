@@ -3,14 +3,16 @@
 Axes: h channel, d direction, o what comes before the scanned axis, l grid point, i what comes after.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ssno.native import operations
+from ssno.native.twice import gradients
+from ssno.ssm.convolution import Direction, multiply, stacked_matrices
 
 FEW_LINES = 8
 """Below this many lines a direct convolution is faster than building a matrix."""
@@ -31,6 +33,15 @@ def computed_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) 
     return operations.scan_forward(x, kernels, backward=backward, periodic=periodic, direct=direct)
 
 
+def plain_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) -> Tensor:
+    """The same written out: a product with the stacked matrices of all directions."""
+    channels, outer, length, inner = x.shape
+    turned: list[Direction] = ["backward" if backward >> d & 1 else "forward" for d in range(len(kernels))]
+    lines = x.transpose(1, 2).reshape(channels, length, outer * inner)
+    scanned = multiply(stacked_matrices(kernels, turned, periodic), lines)
+    return scanned.unflatten(3, (outer, inner)).transpose(2, 3)
+
+
 class FusedScan(torch.autograd.Function):
     """`FusedScan.apply(x, kernels, backward, periodic)`, where bit d of `backward` turns direction d round."""
 
@@ -43,7 +54,8 @@ class FusedScan(torch.autograd.Function):
         return computed_scan(x, kernels, **ctx.options)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Float[Tensor, "h d o l i"]) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, grad: Float[Tensor, "h d o l i"]) -> tuple[Tensor | None, ...]:
         x, kernels = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *gradients(partial(plain_scan, **ctx.options), (x, kernels), grad), None, None
         return *operations.scan_backward(x, kernels, grad, **ctx.options), None, None
