@@ -62,7 +62,9 @@ class Writer:
         last = len(blocks[-1]) % size if blocks else 0
         return [np.array([len(blocks), size, last, *map(len, packed)], header).tobytes(), b"".join(packed)]
 
-    def write(self, path: Path, kind: str, points: np.ndarray, fields: dict[str, np.ndarray], lines=None) -> None:
+    def write(
+        self, path: Path, kind: str, points: np.ndarray, fields: dict[str, np.ndarray], *, lines=None, quads=None
+    ) -> None:
         layout, compressor, word, order, _ = self.encoding
         data = "".join(self.array(name, values) for name, values in fields.items())
         body = f"<PointData>{data}</PointData><Points>{self.array('Points', points)}</Points>"
@@ -71,6 +73,11 @@ class Writer:
             ends = self.array("connectivity", lines.ravel()), self.array("offsets", 2 * np.arange(1, len(lines) + 1))
             body += f"<Lines>{''.join(ends)}</Lines>"
             count += f' NumberOfLines="{len(lines)}"'
+        if quads is not None:
+            corners, ends = self.array("connectivity", quads.ravel()), 4 * np.arange(1, len(quads) + 1)
+            kinds = self.array("types", np.full(len(quads), 9, np.uint8))
+            body += f"<Cells>{corners}{self.array('offsets', ends)}{kinds}</Cells>"
+            count += f' NumberOfCells="{len(quads)}"'
         head = f'<VTKFile type="{kind}" version="1.0" header_type="{ {"u4": "UInt32", "u8": "UInt64"}[word] }" '
         head += f'byte_order="{ {"<": "LittleEndian", ">": "BigEndian"}[order] }"'
         head += f' compressor="{CLASSES[compressor]}">' if compressor else ">"
@@ -103,7 +110,10 @@ def write_case(folder: Path, flow: FoilFlow, profile: str = "1_2_12", *, around:
         "nut": flat(np.where(wall, 0, 1e-4))[mixed],
         "implicit_distance": flat(-np.abs(np.repeat(height, around)))[mixed],
     }
-    Writer().write(folder / name / f"{name}_internal.vtu", "UnstructuredGrid", points[mixed], fields)
+    ring, height_number = np.meshgrid(np.arange(around), np.arange(out - 1))
+    inner, beyond = (ring + height_number * around).ravel(), ((ring + 1) % around + height_number * around).ravel()
+    quads = np.argsort(mixed)[np.stack([inner, inner + around, beyond + around, beyond], axis=1)]
+    Writer().write(folder / name / f"{name}_internal.vtu", "UnstructuredGrid", points[mixed], fields, quads=quads)
     shuffled = rng.permutation(around)
     place_of = np.argsort(shuffled)
     lines = np.stack([place_of, place_of[(np.arange(around) + 1) % around]], axis=1)[rng.permutation(around)]
@@ -115,7 +125,8 @@ def write_case(folder: Path, flow: FoilFlow, profile: str = "1_2_12", *, around:
         "Normals": flat(np.stack([normal.real, normal.imag, 0 * normal.real], axis=1)),
     }
     wall_points = points[:around][shuffled]
-    Writer(Encoding("raw", "")).write(folder / name / f"{name}_aerofoil.vtp", "PolyData", wall_points, on_wall, lines)
+    file = folder / name / f"{name}_aerofoil.vtp"
+    Writer(Encoding("raw", "")).write(file, "PolyData", wall_points, on_wall, lines=lines)
     return name
 
 

@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import subprocess
+import textwrap
+import venv
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +12,14 @@ import pytest
 import torch
 
 from ssno.data.errors import DataError
-from ssno.data.files.readers.airfrans import contour_order, inlet_of, open_airfrans, open_airfrans_pt
+from ssno.data.files.readers.airfrans import case_fields, contour_order, inlet_of, open_airfrans, open_airfrans_pt
 from ssno.data.files.vtk_xml import read_vtk
 from ssno.data.load import load_dataset
 from ssno.forecasting.cloud_scores import CloudScores
+from ssno.metrics.lift import contour_force, lift_coefficient
 from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
 
-from .airfrans_files import Encoding, Writer, write_airfrans
+from .airfrans_files import Encoding, Writer, write_airfrans, write_case
 
 ENCODINGS = [
     Encoding(layout, compressor, word, order)
@@ -32,7 +36,7 @@ def test_every_encoding_gives_the_same_numbers(tmp_path: Path, encoding: Encodin
         {"p": rng.normal(size=150).astype(np.float32), "U": rng.normal(size=(150, 3))},
     )
     lines = np.stack([np.arange(150), (np.arange(150) + 1) % 150], axis=1)
-    Writer(encoding).write(tmp_path / "a.vtp", "PolyData", points, fields, lines)
+    Writer(encoding).write(tmp_path / "a.vtp", "PolyData", points, fields, lines=lines)
     found = read_vtk(tmp_path / "a.vtp")
     np.testing.assert_array_equal(found.points, points)
     np.testing.assert_array_equal(found.lines, lines)
@@ -76,7 +80,7 @@ def test_a_file_cut_anywhere_is_a_data_error(tmp_path: Path, encoding: Encoding)
 
 
 def test_lines_must_join_points_that_exist(tmp_path: Path) -> None:
-    Writer().write(tmp_path / "a.vtp", "PolyData", np.zeros((3, 3)), {}, np.array([[0, 1], [1, 7]]))
+    Writer().write(tmp_path / "a.vtp", "PolyData", np.zeros((3, 3)), {}, lines=np.array([[0, 1], [1, 7]]))
     with pytest.raises(DataError, match="lines between points that it does not have"):
         read_vtk(tmp_path / "a.vtp")
 
@@ -180,3 +184,28 @@ def test_the_geometric_file_is_found_by_load_dataset(tmp_path: Path) -> None:
         load_dataset(tmp_path / "AirfRANS.pt", "train")
     with pytest.raises(DataError, match="takes no `dt`"):
         load_dataset(tmp_path / "AirfRANS.pt", "train", dt=0.1)
+
+
+@pytest.mark.verify
+def test_the_public_package_reads_our_files_and_finds_the_same_lift(tmp_path: Path) -> None:
+    """In an environment of its own, with VTK; 600 MB."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "airfrans==0.1.5.1"], check=True, timeout=1800)
+    flow = FoilFlow(Foil(0.1, 0.05, 0.2), 42.0, math.radians(9))
+    name = write_case(tmp_path, flow, around=256, out=40)
+    script = """
+        import sys, airfrans
+        case = airfrans.Simulation(*sys.argv[1:])
+        print(len(case.position), case.surface.sum(), case.force_coefficient(reference=True)[1][1])
+    """
+    command = [python, "-c", textwrap.dedent(script), str(tmp_path), name]
+    nodes, wall, lift = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout.split()
+    assert (int(nodes), int(wall)) == (10240, 256)
+    fields = {key: torch.from_numpy(value).double() for key, value in case_fields(tmp_path, name, 10240).items()}
+    place, normals = fields["context"][:, :2, :256].mT, fields["context"][:, 3:, :256].mT
+    inlet, pressure = fields["state"][:, 0, :2, 0], fields["state"][:, 1, 2, :256]
+    averaged = lift_coefficient(contour_force(place, pressure, normals=normals), inlet)
+    assert averaged.item() == pytest.approx(float(lift), rel=1e-7)
+    sides = lift_coefficient(contour_force(place, pressure), inlet)
+    assert abs(sides.item() - flow.lift_coefficient) < abs(float(lift) - flow.lift_coefficient) < 1e-3
