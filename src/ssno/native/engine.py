@@ -46,9 +46,9 @@ def use(engine: Engine) -> Iterator[None]:
 def plain() -> bool:
     """Whether operations are to be written out."""
     return (
-        _engine.get() == "plain"
-        or torch.compiler.is_compiling()
+        torch.compiler.is_compiling()  # first: a compiler cannot read the choice below
         or torch.compiler.is_exporting()
+        or _engine.get() == "plain"
         or torch._C._are_functorch_transforms_active()
         or any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda"))  # two precisions meet
     )
