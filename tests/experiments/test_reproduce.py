@@ -221,6 +221,13 @@ def test_models_of_the_published_size_start(model: str) -> None:
     assert is_done(small, Path("published"))
 
 
+def test_data_whose_generation_was_stopped_are_finished(tmp_path: Path) -> None:
+    one = find_experiment("unidirectional", scale="tiny").trials()[0]
+    (tmp_path / "burgers-tiny" / "train").mkdir(parents=True)
+    make_data([one], lambda line: None, lambda done, total: None, root=tmp_path)
+    assert (tmp_path / "burgers-tiny" / "manifest.json").is_file()
+
+
 def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
     main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     run = find_experiment("unidirectional", scale="tiny").trials()[0].run

@@ -22,9 +22,9 @@ import torch
 
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
-from ssno.data.load import find
 from ssno.data.make.generate import generate
 from ssno.data.make.recipes import build_plan, folder_name
+from ssno.data.store.manifest import MANIFEST
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.record import Evaluation
 from ssno.experiments.results import Results, TrialResult, curve_of
@@ -67,12 +67,10 @@ def make_data(
     """Generate the datasets that are missing."""
     for data in dict.fromkeys((t.run.data.name, t.run.data.preset, t.run.data.viscosity) for t in trials):
         name, preset, viscosity = data
-        try:
-            find(name, root=root, preset=preset, viscosity=viscosity)
-        except FileNotFoundError:
-            options = {} if viscosity is None else {"viscosity": viscosity}
-            plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
-            folder = root / folder_name(plan.problem, str(preset))
+        options = {} if viscosity is None else {"viscosity": viscosity}
+        plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
+        folder = root / folder_name(plan.problem, str(preset))
+        if not (folder / MANIFEST).is_file():  # one that was interrupted goes on
             say(f"generating {folder}")
             generate(plan, folder, workers=os.cpu_count(), report=advance)
 
