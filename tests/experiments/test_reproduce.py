@@ -15,7 +15,8 @@ from safetensors.numpy import load_file
 
 from ssno.cli.main import main
 from ssno.cli.reproduce import next_time
-from ssno.experiments.campaign import collect, is_done, make_data, perform, run_trials
+from ssno.data.make.generate import generate
+from ssno.experiments.campaign import collect, is_done, make_data, missing_data, perform, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.results import FILE, Results, TrialResult, curve_of
 from ssno.experiments.status import standings, steps_done, steps_of
@@ -189,7 +190,35 @@ def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     assert "not started" in capsys.readouterr().out
 
 
+def test_a_dry_run_without_data_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--dry-run", "--json"])
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["unforeseen"] == plan["todo"] == 2
+    (cost,) = plan["data"].values()
+    assert min(cost["seconds"], cost["bytes"], cost["trajectories"]) > 0
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--dry-run"])
+    assert "To be generated: data/burgers-tiny, " in (shown := capsys.readouterr().out)
+    assert "2 runs have no estimate before their data exist" in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_whose_generation_was_interrupted_are_finished_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trials = find_experiment("unidirectional", scale="tiny").trials()
+    ((folder, plan),) = missing_data(trials).items()
+    generate(plan, folder, part=(1, 3))
+    assert list(missing_data(trials)) == [folder]
+    make_data(trials, lambda line: None, lambda done, total: None)
+    assert not missing_data(trials)
+
+
 def test_a_dry_run_foresees_time_and_trains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    make_data(find_experiment("window", scale="tiny").trials(), lambda line: None, lambda done, total: None)
     main(["reproduce", "window", "--scale", "tiny", "--out", "dry", "--dry-run", "--json"])
     plan = json.loads(capsys.readouterr().out)
     assert plan["seconds"] > 0
@@ -219,13 +248,6 @@ def test_models_of_the_published_size_start(model: str) -> None:
     make_data([small], lambda line: None, lambda done, total: None)
     perform(small, Path("published"))
     assert is_done(small, Path("published"))
-
-
-def test_data_whose_generation_was_stopped_are_finished(tmp_path: Path) -> None:
-    one = find_experiment("unidirectional", scale="tiny").trials()[0]
-    (tmp_path / "burgers-tiny" / "train").mkdir(parents=True)
-    make_data([one], lambda line: None, lambda done, total: None, root=tmp_path)
-    assert (tmp_path / "burgers-tiny" / "manifest.json").is_file()
 
 
 def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:

@@ -20,8 +20,9 @@ from rich.table import Table
 
 from ssno.base import to_text
 from ssno.base.provenance import available_cores
+from ssno.cli.data_generate import describe
 from ssno.cli.progress import progress
-from ssno.experiments.campaign import collect, foresee, is_done, make_data, run_trials
+from ssno.experiments.campaign import collect, foresee, foresee_data, is_done, make_data, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.conclusions import document, store
 from ssno.experiments.experiment import Conclusion, Experiment
@@ -62,7 +63,7 @@ def reproduce(
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
         page: Fill in the tables of this Markdown page, after collecting what was concluded at this scale beside it.
-        dry_run: Say what would run and how long; trains nothing, but makes missing data to measure with.
+        dry_run: Say what would be generated and trained, and how long; writes nothing.
         json: Print the finding, the list or the forecast as JSON.
     """
     console = Console()
@@ -86,12 +87,12 @@ def reproduce(
     trials = experiment.trials()
     cores = cores or (None if scale == "paper" else available_cores())
     talk = Console(stderr=True)
-    with progress("data", console=talk) as advance:
-        make_data(trials, lambda line: talk.print(f"ssno: {line}", highlight=False), advance)
     if not json or dry_run:
         announce(experiment, trials, folder / "runs", cores or 1, console, measure=dry_run, as_json=json)
     if dry_run:
         return
+    with progress("data", console=talk) as advance:
+        make_data(trials, lambda line: talk.print(f"ssno: {line}", highlight=False), advance)
     try:
         with progress(name, console=talk) as advance:
             results = run_trials(trials, folder / "runs", cores=cores, advance=advance, until=end)
@@ -118,11 +119,15 @@ def announce(
     measure: bool,
     as_json: bool,
 ) -> None:
-    """What will run, what the paper reports, and, if measured, how long it takes."""
+    """What will run, what the paper reports, and, if measured, what has to be generated and how long all takes."""
     todo = [trial for trial in trials if not is_done(trial, folder)]
-    seconds = sum(time for _, time in foresee(trials, folder)) / workers if measure else None
+    data = foresee_data(todo) if measure else {}
+    times = [time for _, time in foresee(trials, folder)] if measure else []
+    seconds = sum(time for time in times if time is not None) / workers
     if as_json:
         plan: dict[str, Any] = {"experiment": experiment.name, "scale": experiment.scale, "seconds": seconds}
+        plan["data"] = {str(where): asdict(cost) for where, cost in data.items()}
+        plan["unforeseen"] = times.count(None)
         print(to_text({**plan, "runs": [trial.name for trial in trials], "todo": len(todo)}, indent=1))
         return
     console.rule(f"[bold]{experiment.title}[/bold]", align="left")
@@ -131,8 +136,12 @@ def announce(
     cases = ", ".join(dict.fromkeys(trial.case for trial in trials))
     if trials:
         console.print(f"{len(trials)} runs, {len(todo)} still to do, {workers} at a time: {rows}; on {cases}.")
-    if seconds is not None:
-        console.print(f"About {seconds / 60:.0f} minutes here, on an otherwise idle machine.")
+    for where, cost in data.items():
+        console.print(f"To be generated: {where}, {describe(cost)}", highlight=False, soft_wrap=True)
+    if data:
+        console.print(f"{times.count(None)} runs have no estimate before their data exist.")
+    if measure and times.count(None) < len(times):
+        console.print(f"About {seconds / 60:.0f} minutes of training here, on an otherwise idle machine.")
 
 
 def show(finding: Conclusion, console: Console) -> None:

@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +22,9 @@ import torch
 
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
+from ssno.data.make.forecast import Forecast
 from ssno.data.make.generate import generate
+from ssno.data.make.plan import Plan
 from ssno.data.make.recipes import build_plan, folder_name
 from ssno.data.store.manifest import MANIFEST
 from ssno.evaluation.evaluate import evaluate
@@ -61,18 +63,30 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, which the workers have to be told."""
 
 
-def make_data(
-    trials: Sequence[Trial], say: Callable[[str], None], advance: Advance, *, root: Path = Path("data")
-) -> None:
-    """Generate the datasets that are missing."""
-    for data in dict.fromkeys((t.run.data.name, t.run.data.preset, t.run.data.viscosity) for t in trials):
-        name, preset, viscosity = data
+def missing_data(trials: Iterable[Trial], *, root: Path = Path("data")) -> dict[Path, Plan]:
+    """The datasets that have to be made, or finished, before these trials can run: where, and what."""
+    missing: dict[Path, Plan] = {}
+    for name, preset, viscosity in dict.fromkeys(
+        (t.run.data.name, t.run.data.preset, t.run.data.viscosity) for t in trials
+    ):
         options = {} if viscosity is None else {"viscosity": viscosity}
         plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
         folder = root / folder_name(plan.problem, str(preset))
         if not (folder / MANIFEST).is_file():  # one that was interrupted goes on
-            say(f"generating {folder}")
-            generate(plan, folder, workers=os.cpu_count(), report=advance)
+            missing[folder] = plan
+    return missing
+
+
+def make_data(trials: Iterable[Trial], say: Callable[[str], None], advance: Advance) -> None:
+    """Generate the datasets that are missing."""
+    for folder, plan in missing_data(trials).items():
+        say(f"generating {folder}")
+        generate(plan, folder, report=advance)
+
+
+def foresee_data(trials: Iterable[Trial]) -> dict[Path, Forecast]:
+    """What making the missing datasets would cost; nothing is written."""
+    return {folder: generate(plan, folder, dry_run=True).forecast for folder, plan in missing_data(trials).items()}
 
 
 def run_trials(
@@ -187,11 +201,17 @@ def is_done(trial: Trial, folder: Path) -> bool:
     return TrialResult.exists(folder / trial.name)
 
 
-def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float]]:
-    """Seconds of every trial still to be done, on one thread; kinds of runs that cost the same are measured once."""
+def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float | None]]:
+    """Seconds of every trial still to be done, on one thread; kinds of runs that cost the same are measured once.
+
+    Without its data a trial cannot be measured: None.
+    """
     known: dict[tuple[object, ...], float] = {}
     for trial in dict.fromkeys(trials):
         if is_done(trial, folder):
+            continue
+        if missing_data([trial]):
+            yield trial, None
             continue
         run, kind = trial.run, kind_of(trial)
         if kind not in known:
