@@ -52,7 +52,7 @@ def naive(selective: SelectiveBlock, x: Tensor) -> Tensor:
     enter, leave = torch.view_as_complex(modes.input_weight), torch.view_as_complex(modes.output_weight)
     state, answers = torch.zeros_like(enter), []
     for value in x.T:
-        chosen = selective.select.weight @ value
+        chosen = selective.select.weight @ (value / torch.sqrt(1 + value.square().mean()))
         step = torch.exp(modes.log_step)
         step = softplus(torch.log(torch.expm1(step)) + selective.spread.weight @ chosen[-rank:])
         shift = torch.complex(*chosen[:-rank].view(2, -1, 2).unbind(-1))
@@ -111,6 +111,12 @@ def test_strong_damping_stays_finite_in_single_precision() -> None:
     assert y.isfinite().all()
     assert damping.grad is not None
     assert damping.grad.isfinite().all()
+
+
+def test_a_large_input_gives_an_answer_of_its_size() -> None:
+    selective, x = block(), torch.randn(2, 5, 64, dtype=torch.float64)
+    small, large = (selective(scale * x).abs().max() / scale for scale in (1e3, 1e6))
+    assert large < 1.1 * small  # a cubic would grow 1e6-fold
 
 
 def test_a_step_of_zero_leaves_the_state_as_it_is() -> None:

@@ -153,3 +153,14 @@ def test_selective_ssno_streams_saves_and_loads(tmp_path) -> None:
     model.save_pretrained(tmp_path)
     assert torch.equal(SSNOSelective.from_pretrained(tmp_path)(frames), whole)
     assert model.config.recommended(periodic=True).modes.selective
+
+
+def test_selective_ssno_starts_bounded_in_single_precision() -> None:
+    torch.manual_seed(0)
+    config = SSNOSelectiveConfig(hidden_channels=32, head_channels=128, d_state=16).recommended(periodic=True)
+    model = config.build()
+    answer = model(torch.randn(2, 5, 1, 64))
+    answer.square().mean().backward()
+    assert answer.abs().max() < 100
+    norms = [p.grad.norm() for p in model.parameters() if p.grad is not None]
+    assert torch.stack(norms).norm() < 1000

@@ -1,7 +1,11 @@
 """The selective block: an S4D block whose modes follow the input at every point (`ssno.ssm.selective`).
 
-    step[l, h] = softplus( softplus^-1(exp(log_step_h)) + (W2 W1 x_l)_h )
-    B[l, h, n] = B0[h, n] + (W_B x_l)_n,      C[l, h, n] = C0[h, n] + (W_C x_l)_n
+    step[l, h] = softplus( softplus^-1(exp(log_step_h)) + (W2 W1 z_l)_h ),       z = x / sqrt(1 + mean_h x^2)
+    B[l, h, n] = B0[h, n] + (W_B z_l)_n,      C[l, h, n] = C0[h, n] + (W_C z_l)_n
+
+What chooses is z: small inputs as they are, large ones at the size 1. With x itself B, C and x multiply to a cubic; a
+network of four blocks without norms then multiplies its input by 1e21 at the start, and a step of any size diverges.
+Mamba stands behind a norm for the same reason.
 
 B0, C0, damping, frequency and log_step are the `Modes` of the linear block; skip, mixing and gate are the linear
 block's too, so selectivity is all that differs. With all W = 0 the two blocks are the same map. W1 has rank
@@ -89,7 +93,7 @@ class SelectiveBlock(GatedBlock):
 
     def _response(self, x: Float[Tensor, "l b h"], spacing: float) -> Float[Tensor, "l b h"]:
         modes = self.modes
-        chosen = self.select(x)
+        chosen = self.select(x * torch.rsqrt(1 + x.square().mean(dim=-1, keepdim=True)))
         weights, low_rank = chosen.split([chosen.shape[-1] - self.rank, self.rank], dim=-1)
         step = functional.softplus(inverse_softplus(torch.exp(modes.log_step)) + self.spread(low_rank)) * spacing
         shifts = torch.view_as_complex(weights.unflatten(-1, (2, -1, 2)).contiguous())  # l b (B, C) n
