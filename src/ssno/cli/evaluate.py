@@ -17,6 +17,7 @@ from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+from ssno.native.precision import Precision
 from ssno.runs.folder import open_run
 from ssno.runs.stated import Stated, stated_of
 
@@ -35,6 +36,7 @@ def evaluate(
     solver: bool = False,
     ensemble: bool = False,
     batch_size: int = 32,
+    precision: Precision | None = None,
     csv: Path | None = None,
     latex: Path | None = None,
     dry_run: bool = False,
@@ -57,6 +59,7 @@ def evaluate(
         solver: Also score the solver that made the data: on the model's grid, and within the model's time.
         ensemble: Also score all runs together: the mean of their forecasts, and how honest their spread is.
         batch_size: Trajectories at once; changes memory, not results.
+        precision: Numbers the models compute in: float32, bf16 or float64; by default those of their weights.
         csv: Write a CSV file, one line per forecaster, all digits.
         latex: Write a LaTeX table (booktabs).
         dry_run: Say what would be evaluated, how long it takes and how much memory; write nothing.
@@ -74,6 +77,7 @@ def evaluate(
         "points": points,
         "time_index": time_index,
         "trajectories": trajectories,
+        "precision": precision,
     }
     if dry_run:
         plans = [foresee(run, solver=solver, batch_size=batch_size, **chosen) for run in runs]
@@ -175,9 +179,10 @@ def foresee(
     points: tuple[int, ...] | None,
     time_index: str | None,
     trajectories: int | None,
+    precision: Precision | None,
 ) -> dict[str, Any]:
     """What an evaluation would take, measured on one trajectory."""
-    run = open_run(folder)
+    run = open_run(folder, precision=precision)
     chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
     one = chosen.select(indices=range(1))
     # The rollout, and about as much again for one-step forecasts, rules and metrics.

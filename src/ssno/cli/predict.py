@@ -17,6 +17,7 @@ from ssno.data.store.growing import block_frames
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.forecasting.runaway import NOT_FINITE
+from ssno.native.precision import Precision
 from ssno.runs.saved import load_forecaster
 from ssno.training.interruption import EXIT_DIVERGED
 
@@ -37,6 +38,7 @@ def predict(
     time_step: float | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     batch_size: int = 16,
+    precision: Precision | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
     json: bool = False,
@@ -62,11 +64,12 @@ def predict(
         time_step: Time between frames, if the input holds a single one.
         read: What the file does not say.
         batch_size: Trajectories forecast together.
+        precision: Numbers the model computes in: float32, bf16 or float64; by default those of its weights.
         overwrite: Replace the output if it exists.
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
-    forecaster = load_forecaster(run, device="auto")
+    forecaster = load_forecaster(run, device="auto", precision=precision)
     data = load_dataset(
         input,
         split,

@@ -44,11 +44,11 @@ class Frames(NamedTuple):
     state: Float[Tensor, "n t c *grid"]
     context: Float[Tensor, "n t k *grid"]
 
-    def to(self, device: torch.device) -> "Frames":
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Frames":
         """The same frames on a device. Copies to CUDA go by pinned memory and do not wait for each other."""
         if device.type == "cuda" and self.state.device.type == "cpu":
-            return Frames(*(part.pin_memory().to(device, non_blocking=True) for part in self))
-        return Frames(*(part.to(device) for part in self))
+            return Frames(*(part.pin_memory().to(device, dtype, non_blocking=True) for part in self))
+        return Frames(*(part.to(device, dtype) for part in self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

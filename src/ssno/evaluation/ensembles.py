@@ -22,6 +22,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import batches
 from ssno.models.bundled import results_folder
+from ssno.native.precision import Precision
 from ssno.runs.folder import RunFolder
 from ssno.runs.saved import run_folder_of
 
@@ -36,10 +37,11 @@ def evaluate_ensemble(
     trajectories: int | None = None,
     batch_size: int = 32,
     device: str | torch.device = "auto",
+    precision: Precision | None = None,
     write: bool = True,
 ) -> Evaluation:
     """As `evaluate`, for the mean forecast of several runs, with its calibration; written to the first run's folder."""
-    members = [opened(run, device=device) for run in runs]
+    members = [opened(run, device=device, precision=precision) for run in runs]
     ensemble = Ensemble([member.forecaster for member in members])
     first = members[0]
     chosen = choose(first, data, split, points=points, time_index=time_index, trajectories=trajectories)

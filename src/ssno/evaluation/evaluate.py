@@ -31,6 +31,7 @@ from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, batches, score
 from ssno.models.bundled import results_folder
 from ssno.models.count import count_parameters
+from ssno.native.precision import Precision
 from ssno.runs.folder import RunFolder, open_run
 from ssno.runs.saved import run_folder_of
 
@@ -48,6 +49,7 @@ def evaluate(
     solver: bool = False,
     batch_size: int = 32,
     device: str | torch.device = "auto",
+    precision: Precision | None = None,
     write: bool = True,
 ) -> Evaluation:
     """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
@@ -64,10 +66,11 @@ def evaluate(
         solver: also score the solver on the model's grid, and the best one that is as fast as the model.
         batch_size: trajectories at once; changes memory, not results.
         device: where to compute (`ssno.base.device`).
+        precision: in which numbers the model computes (`ssno.native.precision`); by default those of its weights.
         write: store `file_name(...)` in the folder.
     """
     write = write and not isinstance(run, Forecaster)
-    run = opened(run, device=device)
+    run = opened(run, device=device, precision=precision)
     chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
     described = replace(run, data=data) if isinstance(data, DataOptions) else run
     evaluation = evaluate_forecaster(
@@ -79,12 +82,16 @@ def evaluate(
     return evaluation
 
 
-def opened(run: str | Path | RunFolder | Forecaster, *, device: str | torch.device = "auto") -> RunFolder:
+def opened(
+    run: str | Path | RunFolder | Forecaster, *, device: str | torch.device = "auto", precision: Precision | None = None
+) -> RunFolder:
     """A run, whatever stands for it; a bare forecaster has no folder and no data of its own."""
+    if not isinstance(run, RunFolder | Forecaster):
+        return open_run(run, device=device, precision=precision)
+    if precision is not None:
+        (run if isinstance(run, Forecaster) else run.forecaster).in_precision(precision)
     if isinstance(run, RunFolder):
         return run
-    if not isinstance(run, Forecaster):
-        return open_run(run, device=device)
     config = run.describe()
     return RunFolder(Path(), config["config"]["model"], run.to(choose_device(device)).eval(), config, None)
 
@@ -145,7 +152,7 @@ def evaluate_forecaster(
         scores=score(forecaster, data, batch_size=batch_size, metrics=EVERY),
         baselines=baselines,
         seconds=seconds,
-        config=run.config,
+        config={**run.config, "evaluated_in": forecaster.precision},
         provenance=provenance(),
     )
 

@@ -136,7 +136,8 @@ def file_name(
 ) -> str:
     """evaluation.json for the run's best weights on its whole test split; others say what is different about them.
 
-    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name.
+    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name,
+    another precision than that of the run's weights its own.
     """
     different = [
         f"ensemble{ensemble}" if ensemble else "",
@@ -146,5 +147,6 @@ def file_name(
         "x".join(str(axis.points) for axis in data.axes) if run.forecaster.spacing not in (None, data.spacing) else "",
         "" if time_index is None else "frames" + time_index.replace(":", "_"),
         "" if trajectories is None else f"first{trajectories}",
+        run.forecaster.precision if run.forecaster.precision != run.precision else "",
     ]
     return "-".join(filter(None, ["evaluation", *different])) + ".json"

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from ssno.data.normalise import AffineMap
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.operator import OperatorState
+from ssno.native.precision import Precision
 
-SHARED = ("normalisers", "window", "alignment", "spacing")
+SHARED = ("normalisers", "window", "alignment", "spacing", "precision")
 
 
 class EnsembleState(NamedTuple):
@@ -66,6 +67,16 @@ class Ensemble(nn.Module):
     def device(self) -> torch.device:
         """Where it computes."""
         return self.forecasters[0].device
+
+    @property
+    def precision(self) -> Precision:
+        """Of its members' activations."""
+        return self.forecasters[0].precision
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What frames are while they pass through it."""
+        return self.forecasters[0].dtype
 
     def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
         """The normalisation of these trajectories, the same for all members."""

@@ -15,7 +15,8 @@ Axes: b trajectory, t time slot, c state field, k context field, then the grid.
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import write_document
+from ssno.base.device import WITHOUT_FLOAT64
 from ssno.data.normalise import AffineMap, Normalisers
 from ssno.data.windows import Alignment, Window, sliding_windows
 from ssno.forecasting.windowed import Windowed
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import OperatorState
 from ssno.models.pretrained import CONFIG, FORMAT, VERSION, save_weights
+from ssno.native.precision import Precision, check_precision, computing
 from ssno.transforms.periodic import resample
 
 
@@ -44,6 +47,7 @@ class Forecaster(nn.Module):
         alignment: context of a slot is that of its own frame ("same") or of the one it predicts ("target").
         spacing: the grid spacing that the weights refer to, that of the training data.
         spacings: those of all grids that it is trained on, if they are several: it works on them as they are.
+        precision: of the model's activations (`ssno.native.precision`); frames come back as they were given.
     """
 
     def __init__(
@@ -56,9 +60,11 @@ class Forecaster(nn.Module):
         alignment: Alignment = "same",
         spacing: Sequence[float] | None = None,
         spacings: Sequence[Sequence[float]] = (),
+        precision: Precision = "float32",
     ):
         super().__init__()
-        self.model = model
+        check_precision(precision)
+        self.model, self.precision = model, precision
         self.window = window or Window()
         streams = hasattr(model, "start") and hasattr(model, "step")
         # Not registered: the parameters belong to `model` and must not appear twice.
@@ -83,6 +89,33 @@ class Forecaster(nn.Module):
     def device(self) -> torch.device:
         """Where it computes."""
         return self.increment_scale.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the weights of the model are kept in, and frames while they pass through it."""
+        kinds = (parameter.dtype for parameter in self.model.parameters() if parameter.is_floating_point())
+        return next(kinds, self.increment_scale.dtype)
+
+    def in_precision(self, precision: Precision) -> "Forecaster":
+        """Compute in this precision from now on: weights become float32, or float64 if that is asked for."""
+        check_precision(precision)
+        if precision == "float64" and self.device.type in WITHOUT_FLOAT64:
+            raise ValueError(f"`precision` is 'float64', which {self.device.type} does not have. Use `device='cpu'`.")
+        self.precision = precision
+        return self.double() if precision == "float64" else self.float()
+
+    @contextmanager
+    def at(self, precision: Precision) -> Iterator[None]:
+        """Activations of this precision inside the `with` block; weights stay as they are."""
+        before, self.precision = self.precision, precision
+        try:
+            yield
+        finally:
+            self.precision = before
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Inside, the model computes in the forecaster's precision."""
+        return computing(self.model, self.precision, device=self.device)
 
     def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
         """The normalisation of these trajectories; it may look at given frames only."""
@@ -111,10 +144,14 @@ class Forecaster(nn.Module):
         inputs = torch.cat([state, context], dim=2)
         other = self.spacing_for_model(spacing)
         options = {} if other is None else {"spacing": other}  # a module of the user's may not know the word
+        inputs = inputs.to(self.dtype)
         if not taken:
-            return self._next(state, self.model(inputs, **options))
+            with self.computing():
+                answer = self.model(inputs, **options)
+            return self._next(state, answer)
         windows = sliding_windows(inputs, taken)  # b w K c *grid
-        answer = self.model(windows.flatten(0, 1), **options)[:, -1].unflatten(0, windows.shape[:2])
+        with self.computing():
+            answer = self.model(windows.flatten(0, 1), **options)[:, -1].unflatten(0, windows.shape[:2])
         return self._next(state[:, taken - 1 :], answer)
 
     def start(
@@ -125,14 +162,16 @@ class Forecaster(nn.Module):
         spacing: Sequence[float] | None = None,
     ) -> OperatorState:
         """Begin streaming from given frames, normalised; the newest is for the first `step` to take."""
-        inputs = torch.cat([state, context], dim=2)
-        return self.streaming.start(inputs, spacing=self.spacing_for_model(spacing))
+        inputs = torch.cat([state, context], dim=2).to(self.dtype)
+        with self.computing():
+            return self.streaming.start(inputs, spacing=self.spacing_for_model(spacing))
 
     def step(
         self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: OperatorState
     ) -> tuple[Float[Tensor, "b c *grid"], OperatorState]:
         """One step in normalised units: the newest frame in, the next one out."""
-        answer, state = self.streaming.step(torch.cat([frame, context], dim=1), state)
+        with self.computing():
+            answer, state = self.streaming.step(torch.cat([frame, context], dim=1).to(self.dtype), state)
         return self._next(frame[:, None], answer[:, None])[:, 0], state
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
@@ -193,6 +232,7 @@ class Forecaster(nn.Module):
         write_document(Path(folder) / CONFIG, {**self.describe(), **sections}, format=FORMAT, version=VERSION)
 
     def _next(self, last: Tensor, answer: Tensor) -> Tensor:
+        answer = answer.to(last.dtype)
         if not self.increment:
             return answer
         scale = self.increment_scale.view(-1, *(1,) * (answer.ndim - 3))

@@ -73,23 +73,27 @@ def stream(
         first_frames, known = resample(first_frames, working), resampled(known, working)
         assert spacing is not None, "another grid than that of training has a spacing"
         spacing = rescaled(spacing, grid, working)
+
+    def encoded(context: Tensor) -> Tensor:
+        return forecaster.encode_context(context).to(forecaster.dtype)
+
     ahead = 1 if forecaster.alignment == "target" else 0
     was_training = forecaster.training
     forecaster.eval()
     try:
         with torch.inference_mode():
-            frames = units.encode(first_frames)
-            earlier = forecaster.encode_context(known(ahead, ahead + given - 1))
+            frames = units.encode(first_frames).to(forecaster.dtype)  # frames are fed back in the model's own numbers
+            earlier = encoded(known(ahead, ahead + given - 1))
             # The slot of the newest frame belongs to the first step; here it only has to have the right shape.
-            placeholder = earlier[:, -1:] if given > 1 else forecaster.encode_context(known(0, 1))
+            placeholder = earlier[:, -1:] if given > 1 else encoded(known(0, 1))
             state: Any = forecaster.start(frames, torch.cat([earlier, placeholder], dim=1), spacing=spacing)
             frame = frames[:, -1]
         slot = given - 1 + ahead
         while True:
             with torch.inference_mode():
-                now = forecaster.encode_context(known(slot, slot + 1))[:, 0]
+                now = encoded(known(slot, slot + 1))[:, 0]
                 frame, state = forecaster.step(frame, now, state)
-                decoded = units.decode(frame[:, None])[:, 0]
+                decoded = units.decode(frame[:, None])[:, 0].to(first_frames.dtype)
             yield resample(decoded, grid)
             slot += 1
     finally:

@@ -26,6 +26,7 @@ from torch.nn import functional
 
 from ssno.native import operations
 from ssno.native.engine import fused, plain
+from ssno.native.precision import whole_numbers
 from ssno.native.twice import gradients
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
@@ -136,6 +137,12 @@ def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> li
             f"The weights of a scan must be float32 or float64, got {blocks[0].skip.dtype}: kernels are sampled in "
             "them. For activations of fewer bits leave the weights as they are and use `torch.autocast`."
         )
+    with whole_numbers(blocks[0].skip.device):
+        return _sampled(scans)
+
+
+def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[ScanWeights]:
+    blocks = [block for scan, _, _ in scans for block in scan]
     mixes = torch.stack([block.mix.weight for block in blocks]).split([len(scan) for scan, _, _ in scans])
     biases = torch.stack([block.mix.bias for block in blocks]).split([len(scan) for scan, _, _ in scans])
     samplings = [_sampling(scan[0], length, spacing) for scan, length, spacing in scans]

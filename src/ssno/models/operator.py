@@ -72,6 +72,8 @@ class NeuralOperator(nn.Module, abc.ABC):
     """Interface of every model. Trajectories are (batch, time, channel, *grid)."""
 
     config: OperatorConfig
+    native_bf16 = False
+    """Whether `forward` lowers its features for native code by itself (`ssno.native.precision`)."""
 
     @property
     def frames_as_channels(self) -> int:
@@ -181,7 +183,7 @@ class MemoryOperator(NeuralOperator):
         trajectories, slots = frames.shape[:2]
         weights = self.weights_for(trajectories * slots, frames.shape[3:], spacing=spacing)
         features, passed = self.before(frames.flatten(0, 1), weights)
-        histories = features.unflatten(-1, (trajectories, slots)).movedim(-1, 0)
+        histories = features.to(frames.dtype).unflatten(-1, (trajectories, slots)).movedim(-1, 0)
         newest = self.memory.newest(histories, weights=weights.memory)
         return self.after(newest, None if passed is None else passed[slots - 1 :: slots], weights)
 
@@ -209,6 +211,7 @@ class MemoryOperator(NeuralOperator):
         if earlier.shape[1] == 0:
             return OperatorState(first_frames.new_zeros(0), spacing, weights)
         features, _ = self.before(earlier.flatten(0, 1), weights)
+        features = features.to(first_frames.dtype)  # what is remembered keeps all its digits
         buffer = features.unflatten(-1, earlier.shape[:2]).movedim(-1, 0).contiguous()
         return OperatorState(buffer, spacing, weights)
 
@@ -224,6 +227,7 @@ class MemoryOperator(NeuralOperator):
             weights = self.weights_for(len(frame), frame.shape[2:], spacing=spacing)
         features, passed = self.before(frame, weights)
         if self.memory is not None:
+            features = features.to(frame.dtype)
             buffer = torch.cat([buffer, features[None]]) if buffer.numel() else features[None]
             features = self.memory.newest(buffer, weights=weights.memory)
             buffer = buffer[-self._kept :] if self._kept else buffer[:0]

@@ -85,6 +85,13 @@ def as_safetensors(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save(kept)
 
 
+def to_precision_of(tensors: Mapping[str, Tensor], model: nn.Module) -> None:
+    """Make the weights of `model` numbers of the same kind as the first of these tensors."""
+    precision = next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), None)
+    if precision is not None:
+        model.to(precision)
+
+
 def load_weights(model: nn.Module, path: Path) -> None:
     """Fill `model` from a safetensors file; names, shapes and types must match exactly."""
     try:
@@ -93,9 +100,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
         raise FileNotFoundError(f"{path} is missing. The model folder is not whole; save it again.") from None
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a readable safetensors file ({error}). It may be damaged.") from None
-    precision = next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), None)
-    if precision is not None:
-        model.to(precision)
+    to_precision_of(tensors, model)
     expected = model.state_dict()
     problems = [f"lacks {name}" for name in expected if name not in tensors]
     problems += [f"has unknown {name}" for name in tensors if name not in expected]

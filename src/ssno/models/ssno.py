@@ -27,10 +27,11 @@ from ssno.layers.block import scan_weights
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
-from ssno.layers.sweeps import AxisSweep, Residual, Sweep, boundary_per_axis
+from ssno.layers.sweeps import AxisSweep, OneWaySweep, Residual, Sweep, boundary_per_axis
 from ssno.models.history import MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
+from ssno.native.precision import lowered
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.transfer import learned_grid, sublattices
 
@@ -118,6 +119,12 @@ class ScanOperator(MemoryOperator, Pretrained):
         self.blocks_after = nn.ModuleList(config.block() for _ in range(config.n_layers - position))
         self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
+    @property
+    def native_bf16(self) -> bool:  # type: ignore[override]
+        """Scans of one axis after the other with kernels; other sweeps and selective modes are left to autocast."""
+        sweeps = (*self.blocks_before, *self.blocks_after)
+        return not self.config.modes.selective and all(isinstance(one, AxisSweep | OneWaySweep) for one in sweeps)
+
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
         """The weights of every scan on a grid, all kernels sampled together."""
         relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
@@ -151,13 +158,14 @@ class ScanOperator(MemoryOperator, Pretrained):
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
         """Lift and sweep."""
         fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
-        features = self.lift(fields.movedim(0, -1))
+        features = lowered(self.lift(fields.movedim(0, -1)))
         for block, known in zip(self.blocks_before, weights.blocks, strict=False):
             features = block(features, weights=known)
         return features, None
 
     def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Sweep and project."""
+        features = lowered(features)
         for block, known in zip(self.blocks_after, weights.blocks[len(self.blocks_before) :], strict=True):
             features = block(features, weights=known)
         return self.head(features).movedim(-1, 0)

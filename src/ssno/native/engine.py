@@ -43,6 +43,11 @@ def use(engine: Engine) -> Iterator[None]:
         _engine.reset(token)
 
 
+def chosen_engine() -> Engine:
+    """What was chosen; `plain` and `fused` say what that means here and now."""
+    return _engine.get()
+
+
 def plain() -> bool:
     """Whether operations are to be written out."""
     return (

@@ -29,6 +29,11 @@ def available(*tensors: Tensor) -> bool:
     return all(_fits(tensor) for tensor in tensors) and load() is not None
 
 
+def available_bf16() -> bool:
+    """Whether there are native operations on bfloat16 numbers: AVX512-BF16, in the processor and in the compiler."""
+    return False
+
+
 def _fits(tensor: Tensor) -> bool:
     # Subclasses (fake tensors, wrappers of transformations) may have no memory to read.
     ordinary = type(tensor) in (Tensor, Parameter) and tensor.layout == torch.strided

@@ -21,6 +21,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
 from ssno.models.pretrained import read_document
+from ssno.native.precision import Precision
 from ssno.runs.saved import load_forecaster, run_folder_of
 
 
@@ -39,6 +40,11 @@ class RunFolder:
         """The seed of the run, if its config says."""
         seed = self._section("train").get("seed")
         return seed if isinstance(seed, int) else None
+
+    @property
+    def precision(self) -> Precision:
+        """What its weights are kept in."""
+        return "float64" if self._section("train").get("precision") == "float64" else "float32"
 
     @property
     def dataset(self) -> str | None:
@@ -91,11 +97,18 @@ def load_chosen(
     return data.select(indices=range(trajectories))
 
 
-def open_run(folder: str | Path, *, model: nn.Module | None = None, device: str | torch.device = "auto") -> RunFolder:
+def open_run(
+    folder: str | Path,
+    *,
+    model: nn.Module | None = None,
+    device: str | torch.device = "auto",
+    precision: Precision | None = None,
+) -> RunFolder:
     """Open the folder of a run (its best weights), or of one of its checkpoints (`best`, `last`, `epoch-0010`).
 
     A name that is no folder here is that of a bundled checkpoint (`ssno.models.bundled`). `model` is a module of your
-    own to fill, `device` where the forecaster will compute (`ssno.base.device`).
+    own to fill, `device` where the forecaster will compute (`ssno.base.device`), `precision` in which numbers
+    (`ssno.native.precision`).
     """
     folder = locate(folder)
     home = run_folder_of(folder)
@@ -108,7 +121,7 @@ def open_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
     return RunFolder(
         folder=folder,
         name=name if folder == home else f"{name}/{folder.name}",
-        forecaster=load_forecaster(folder, model=model, device=device),
+        forecaster=load_forecaster(folder, model=model, device=device, precision=precision),
         config=config,
         data=data,
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from ssno.data.defaults import defaults_of
 from ssno.data.normalise import Method as Normalisation
 from ssno.native.engine import Engine
+from ssno.native.precision import Precision
 from ssno.runs.unrolling import Rollout
 
 Schedule = Literal["cosine", "one-cycle", "constant"]
@@ -60,6 +61,8 @@ class TrainOptions:
     """Teacher forcing or unrolling, how far, and where gradients end."""
     engine: Engine = "auto"
     """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain); see ssno.native."""
+    precision: Precision = "float32"
+    """Numbers: float32; bf16 for activations, weights stay float32; float64 for science. See ssno.native.precision."""
     compile: Compile = "auto"
     """Run the model through torch.compile (auto: on CUDA only); reduce-overhead also replays CUDA graphs."""
     patience: int = 0
@@ -104,6 +107,7 @@ class TrainOptions:
             ("normalisation", Normalisation),
             ("monitor", Monitor),
             ("engine", Engine),
+            ("precision", Precision),
         ):
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))

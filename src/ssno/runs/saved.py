@@ -20,8 +20,9 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
 from ssno.models.foreign import ForeignConfig, ForeignOperator
-from ssno.models.pretrained import load_weights, read_document
+from ssno.models.pretrained import load_weights, read_document, to_precision_of
 from ssno.models.registry import model_config
+from ssno.native.precision import Precision
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
 from ssno.runs.layout import WEIGHTS, is_run
 
@@ -39,7 +40,11 @@ def run_folder_of(folder: Path) -> Path:
 
 
 def load_forecaster(
-    folder: str | Path, *, model: nn.Module | None = None, device: str | torch.device = "cpu"
+    folder: str | Path,
+    *,
+    model: nn.Module | None = None,
+    device: str | torch.device = "cpu",
+    precision: Precision | None = None,
 ) -> Forecaster:
     """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints.
 
@@ -47,6 +52,8 @@ def load_forecaster(
         folder: of a run, of one of its checkpoints, or written by `Forecaster.save`; or the name of a bundled one.
         model: a module of the same shape to fill with the weights, for modules of your own that no name describes.
         device: where it will compute (`ssno.base.device`).
+        precision: in which numbers (`ssno.native.precision`); None for those of its weights, which are float32 unless
+            it was trained in float64.
     """
     folder = locate(folder)
     home = run_folder_of(folder)
@@ -75,7 +82,9 @@ def load_forecaster(
         )
     except KeyError as error:
         raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
-    return forecaster.to(choose_device(device)).eval()
+    forecaster.to(choose_device(device))
+    stored: Precision = "float64" if forecaster.dtype == torch.float64 else "float32"
+    return forecaster.in_precision(precision or stored).eval()
 
 
 def model_for(described: Mapping[str, Any], given: nn.Module | None = None) -> nn.Module:
@@ -97,6 +106,7 @@ def fill_from_checkpoint(model: nn.Module, folder: Path) -> None:
     tensors, _ = load_checkpoint(folder)
     averaged = {name.removeprefix("average/"): value for name, value in tensors.items() if name.startswith("average/")}
     own = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
+    to_precision_of(own, model)
     try:
         model.load_state_dict(own | averaged)
     except RuntimeError as error:

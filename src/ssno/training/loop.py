@@ -20,6 +20,7 @@ from ssno.forecasting.scores import score
 from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
 from ssno.native.engine import use
+from ssno.native.precision import Precision
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
 from ssno.runs.layout import BEST, LAST
 from ssno.runs.log import Log
@@ -61,7 +62,9 @@ class Loop:
         tensorboard: bool = False,
     ):
         self.task, self.valid, self.options = task, task.valid, task.options
-        self.forecaster = task.forecaster.to(process.device)
+        # Forecasts, and with them validation, have the precision of the weights, whatever a step's activations have.
+        weights: Precision = "float64" if task.options.precision == "float64" else "float32"
+        self.forecaster = task.forecaster.to(process.device).in_precision(weights)
         self.process, self.reporter = process, reporter
         self.folder, self.stop_after, self.tensorboard = folder, stop_after, tensorboard
         self.model, options = task.forecaster.model, task.options
@@ -146,7 +149,7 @@ class Loop:
         torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.process.rank))
         prepared = prepare(
             self.forecaster,
-            batch.frames.to(self.process.device),
+            batch.frames.to(self.process.device, self.forecaster.dtype),
             batch.samples,
             stage=options.rollout.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
@@ -161,7 +164,8 @@ class Loop:
         carry: Carry | None = None
         local = 0.0
         for part in range(len(prepared.parts)):
-            with self.process.collecting(self.wrapped, last=part + 1 == len(prepared.parts)):
+            collecting = self.process.collecting(self.wrapped, last=part + 1 == len(prepared.parts))
+            with collecting, self.forecaster.at(options.precision):  # also backward, which may compute steps again
                 try:
                     losses, carry = self.wrapped(prepared, part, carry)
                 except UndampedError:  # a mode that had damping has lost it to a step much too large
