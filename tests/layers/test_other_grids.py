@@ -1,5 +1,7 @@
 """A block does the same to a field on every grid that resolves it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -42,6 +44,24 @@ def test_a_resolved_field_gives_the_same_on_every_periodic_grid(boundary, direct
     expected = linear_part(block, smooth(LEARNED), spacing=1.0)
     found = linear_part(block, smooth(points), spacing=LEARNED / points)
     torch.testing.assert_close(found, resample(expected, (points,)), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("points", [16, 37, 48])
+def test_exact_modes_sampled_anew_give_the_same_on_every_periodic_grid(points) -> None:
+    torch.manual_seed(0)
+    options = replace(GRID_MODES, discretisation="exact", transfer="sampled")
+    block = S4DBlock(4, d_state=8, boundary="wrapped", options=options).double()
+    expected = linear_part(block, smooth(LEARNED), spacing=1.0)
+    found = linear_part(block, smooth(points), spacing=LEARNED / points)
+    torch.testing.assert_close(found, resample(expected, (points,)), rtol=1e-9, atol=1e-9)
+
+
+def test_exact_modes_are_refused_off_circles_and_as_a_recurrence() -> None:
+    options = replace(GRID_MODES, discretisation="exact")
+    with pytest.raises(ValueError, match="boundary='zero'. Use a boundary among wrapped, even, odd"):
+        S4DBlock(4, d_state=8, options=options)
+    with pytest.raises(ValueError, match="is no recurrence"):
+        S4DBlock(4, d_state=8, boundary="wrapped", options=options).modes.discretised()
 
 
 @pytest.mark.parametrize("points", [36, 48, 72])

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from ssno.ssm.discretise import DiscreteModes, zero_order_hold
-from ssno.ssm.kernel import continuous_kernel, kernel, wrapped
-from ssno.ssm.pairs import Pair
+from ssno.ssm.kernel import band_kernel, continuous_kernel, kernel, wrapped
+from ssno.ssm.pairs import Pair, times
 
 
 def modes_and_weight(channels: int = 3, pairs: int = 5) -> tuple[DiscreteModes, Pair]:
@@ -91,3 +91,26 @@ def test_float32_phases_stay_accurate_on_long_axes() -> None:
     single = zero_order_hold(damping.float(), frequency.float(), step.float())
     rounded = kernel(single, Pair(weight.re.float(), weight.im.float()), length=4096)
     assert (rounded.double() - exact).norm() / exact.norm() < 1e-3
+
+
+@pytest.mark.parametrize("length", [8, 9, 32])
+def test_exact_taps_do_to_every_wave_what_the_continuous_modes_do(length: int) -> None:
+    damping, frequency = torch.rand(2, 3, 5, dtype=torch.float64) + 0.05
+    weight = Pair(*torch.randn(2, 3, 5, dtype=torch.float64))
+    taps = band_kernel(damping, frequency, weight, length=length)
+    rate, complex_weight = torch.complex(damping, frequency), torch.complex(*weight)
+    for wave in range((length + 1) // 2):
+        turn = 2j * torch.pi * wave / length
+        integral = (complex_weight / (rate + turn) + complex_weight.conj() / (rate.conj() + turn)).sum(1)
+        shift = torch.exp(-turn * torch.arange(length, dtype=torch.float64))
+        torch.testing.assert_close((taps * shift).sum(1), integral)
+
+
+def test_exact_taps_are_the_limit_of_fine_zero_order_hold() -> None:
+    damping, frequency = torch.rand(2, 3, 5, dtype=torch.float64) + 0.05
+    weight = Pair(*torch.randn(2, 3, 5, dtype=torch.float64))
+    taps, fine = band_kernel(damping, frequency, weight, length=16), 256
+    modes = zero_order_hold(damping, frequency, torch.full((3,), 1 / fine, dtype=torch.float64))
+    gain = Pair(*(times(weight, modes.gain)))
+    spectrum = torch.fft.rfft(kernel(modes, gain, length=16 * fine, boundary="wrapped"))[:, :8]
+    torch.testing.assert_close(torch.fft.rfft(taps)[:, :8], spectrum, rtol=2e-2, atol=2e-2)

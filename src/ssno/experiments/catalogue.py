@@ -7,6 +7,7 @@ from ssno.experiments.context import Context
 from ssno.experiments.cost import Cost
 from ssno.experiments.cost_2d import Cost2D
 from ssno.experiments.damping import Damping
+from ssno.experiments.discretisation import Discretisation
 from ssno.experiments.experiment import Experiment
 from ssno.experiments.factorised import Factorised
 from ssno.experiments.field_of_view import FieldOfViewExperiment
@@ -42,6 +43,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         TeacherForcing,
         Resolution,
         Transfer,
+        Discretisation,
         Cost,
         Cost2D,
         FourierRecovery,

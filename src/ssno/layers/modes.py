@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ssno.base import require_one_of, require_pairs
 from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
-from ssno.ssm.kernel import WALLS, Boundary, continuous_kernel, kernel
+from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel
 from ssno.ssm.pairs import Pair, pair, times
 from ssno.ssm.transfer import Transfer
 
@@ -44,7 +44,7 @@ class ModeOptions:
     initialisation: Initialisation = "legs"
     """Starting frequencies: evenly spaced (lin), inverse law (inv), HiPPO-LegS (legs), or those of the grid (grid)."""
     discretisation: Discretisation = "zoh"
-    """From continuous mode to grid: zero-order hold or bilinear."""
+    """From continuous mode to grid: zero-order hold, bilinear, or exact for every wave of a circle."""
     transfer: Transfer = "band"
     """On grids other than the learned one: the same spectrum in its band, or the continuous kernel sampled anew."""
     smallest_step: float = 1e-3
@@ -71,10 +71,19 @@ class ModeOptions:
 
 def require_fading_images(boundary: Boundary, damping: Damping) -> None:
     """Refuse a boundary that sums infinitely many images of modes that never fade."""
-    if damping == "absent" and (boundary == "wrapped" or boundary in WALLS):
+    if damping == "absent" and boundary in CIRCLES:
         raise ValueError(
             f"`boundary={boundary!r}` sums infinitely many images, which needs damping > 0, but damping='absent'. "
             "Use boundary='one-period' or 'zero', or damping='learnable' or 'fixed'."
+        )
+
+
+def require_circle(boundary: Boundary, discretisation: Discretisation) -> None:
+    """Refuse the exact spectrum where an axis has no waves of its own."""
+    if discretisation == "exact" and boundary not in CIRCLES:
+        raise ValueError(
+            f"`discretisation='exact'` is made of the waves of a circle, got boundary={boundary!r}. "
+            f"Use a boundary among {', '.join(CIRCLES)}, or discretisation='zoh' or 'bilinear'."
         )
 
 
@@ -118,6 +127,8 @@ class Modes(nn.Module):
 
     def discretised(self, spacing: float = 1.0) -> DiscreteModes:
         """The modes on a grid whose spacing is `spacing` times the reference one."""
+        if self.discretisation == "exact":
+            raise ValueError("`discretisation='exact'` is no recurrence: carry states along with 'zoh' or 'bilinear'.")
         step = torch.exp(self.log_step) * spacing
         return DISCRETISATIONS[self.discretisation](self.damping(), self.frequency, step)
 
@@ -140,14 +151,22 @@ def kernels_of(
 ) -> Float[Tensor, "s h l"]:
     """The kernels of several systems of one kind, input gain included, in one go: channels are simply more rows."""
     first = systems[0]
-    if len(systems) == 1:
-        modes, weight = first.discretised(spacing), first.weight()
+    damping = torch.exp(together([system.log_damping for system in systems]))
+    frequency = together([system.frequency for system in systems])
+    step = torch.exp(together([system.log_step for system in systems])) * spacing
+    entering, leaving = (together([getattr(s, f"{end}_weight") for s in systems]) for end in ("input", "output"))
+    weight = times(pair(entering), pair(leaving))
+    if first.discretisation == "exact":
+        require_circle(boundary, first.discretisation)
+        apart = step[:, None]
+        scaled = Pair(weight.re * apart, weight.im * apart)
+        rows = band_kernel(damping * apart, frequency * apart, scaled, length=length)
     else:
-        damping = torch.exp(torch.cat([system.log_damping for system in systems]))
-        frequency = torch.cat([system.frequency for system in systems])
-        step = torch.exp(torch.cat([system.log_step for system in systems])) * spacing
         modes = DISCRETISATIONS[first.discretisation](damping, frequency, step)
-        entering, leaving = (torch.cat([getattr(s, f"{end}_weight") for s in systems]) for end in ("input", "output"))
-        weight = times(pair(entering), pair(leaving))
-    rows = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+        rows = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
     return rows.unflatten(0, (len(systems), -1))
+
+
+def together(parts: Sequence[Tensor]) -> Tensor:
+    """One after the other along the first axis; a single one as it is."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))

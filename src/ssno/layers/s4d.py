@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.layers.block import GatedBlock
-from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_fading_images
+from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_circle, require_fading_images
 from ssno.layers.public_arrays import fill, named_arrays
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
@@ -51,6 +51,7 @@ class S4DBlock(GatedBlock):
         super().__init__(channels)
         options = options or ModeOptions()
         require_fading_images(boundary, options.damping)
+        require_circle(boundary, options.discretisation)
         self.direction = direction
         self.boundary = boundary
         self.transfer = options.transfer

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ssno.base import require_one_of, require_pairs, require_positive
 from ssno.layers.block import scan_weights
 from ssno.layers.head import Head
-from ssno.layers.modes import ModeOptions, require_fading_images
+from ssno.layers.modes import ModeOptions, require_circle, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
 from ssno.layers.sweeps import AxisSweep, OneWaySweep, Residual, Sweep, boundary_per_axis
 from ssno.models.history import MemoryConfig
@@ -66,6 +66,7 @@ class ScanConfig(MemoryConfig):
             require_positive(name, getattr(self, name))
         for boundary in self.boundaries():
             require_fading_images(boundary, self.modes.damping)
+            require_circle(boundary, self.modes.discretisation)
         require_pairs("d_state", self.d_state)
         if self.memory_position is not None and not 0 <= self.memory_position <= self.n_layers:
             raise ValueError(

@@ -7,6 +7,8 @@ A mode  s' = rate s + x,  rate = -damping - i frequency,  sampled every `step` b
     zero-order hold:  decay = exp(step rate),                       gain = (exp(step rate) - 1) / rate
     bilinear:         decay = (1 + step rate/2) / (1 - step rate/2),  gain = step / (1 - step rate/2)
     impulse:          decay = exp(step rate),                       gain = step
+    exact:            no recurrence at all: what the continuous mode does to every wave that the grid resolves
+                      (`ssno.ssm.kernel.band_kernel`); on circles only
 
 The decay is kept as (log of its modulus, angle), because what follows needs its powers. Kernels are built from these
 numbers in `ssno.ssm.kernel`; the recurrence itself runs in `ssno.ssm.recurrence`.
@@ -24,7 +26,7 @@ from torch import Tensor
 
 from ssno.ssm.pairs import Pair, divide, one_minus_polar, times
 
-Discretisation = Literal["zoh", "bilinear"]
+Discretisation = Literal["zoh", "bilinear", "exact"]
 
 
 class DiscreteModes(NamedTuple):
@@ -92,3 +94,4 @@ DISCRETISATIONS: dict[Discretisation, Callable[..., DiscreteModes]] = {
     "zoh": zero_order_hold,
     "bilinear": bilinear,
 }
+"""Those that are recurrences."""

@@ -10,6 +10,7 @@ becomes one small matrix product and only about 2 sqrt(length) exponentials, sin
 Axes: h channel, n state mode, l grid point.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -22,6 +23,8 @@ from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 Boundary = Literal["zero", "wrapped", "one-period", "even", "odd"]
 WALLS: tuple[Boundary, ...] = ("even", "odd")
 """Boundaries that continue a line by its mirror image: the kernel goes round a circle of twice its length."""
+CIRCLES: tuple[Boundary, ...] = ("wrapped", *WALLS)
+"""Boundaries that go round infinitely often."""
 
 
 class UndampedError(ValueError):
@@ -37,7 +40,7 @@ def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundar
     """
     if length < 1:
         raise ValueError(f"`length` must be at least 1, got {length}.")
-    if boundary == "wrapped" or boundary in WALLS:
+    if boundary in CIRCLES:
         weight = wrapped(modes, weight, length=length)
     fine_length = int(length**0.5) + 1
     coarse_length = -(-length // fine_length)
@@ -65,6 +68,29 @@ def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
             "has none. Use boundary='one-period' or 'zero', or give every mode damping."
         )
     return divide(weight, one_minus_polar(length * modes.log_decay, length * modes.angle))
+
+
+def band_kernel(
+    damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], weight: Pair, *, length: int
+) -> Float[Tensor, "h l"]:
+    """Taps on a circle of `length` points that treat every resolved wave as the continuous modes do.
+
+    With numbers per step, the transfer function at wave m, w = 2 pi m / length, is
+
+        sum_n weight / (damping + i frequency + i w) + conj(weight) / (damping - i frequency + i w)
+
+    No wave beyond the grid's is there to be aliased, so the taps ring on both sides of zero. Time is O(h n l).
+    """
+    wave = 2 * math.pi / length * torch.arange(length // 2 + 1, dtype=damping.dtype, device=damping.device)
+    low = damping[..., None]
+    above, below = wave + frequency[..., None], wave - frequency[..., None]  # h n m
+    real, imaginary = weight.re[..., None], weight.im[..., None]
+    first, second = low.square() + above.square(), low.square() + below.square()
+    spectrum = torch.complex(
+        ((real * low + imaginary * above) / first + (real * low - imaginary * below) / second).sum(1),
+        ((imaginary * low - real * above) / first - (imaginary * low + real * below) / second).sum(1),
+    )
+    return torch.fft.irfft(spectrum, n=length)
 
 
 def continuous_kernel(

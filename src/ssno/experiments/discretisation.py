@@ -1,0 +1,122 @@
+"""How a continuous mode becomes one of a grid: which choice learns best, and which carries over to a finer grid.
+
+    zoh        the input is held between points: the paper's choice
+    bilinear   the trapezoidal rule
+    exact      every wave of the grid meets what the continuous mode does to it
+
+Runs differ in nothing else and share their seeds. Each is scored on its own grid and on one twice as fine, there with
+the learned spectrum (`transfer = "band"`) and with kernels sampled anew: only exact modes should not care.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, get_args
+
+from ssno.evaluation.statistics import summarise
+from ssno.evaluation.tables import Sheet
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.results import Results
+from ssno.experiments.transfer import carry_over
+from ssno.experiments.trial import BURGERS, CPU, KS, Budget, Trial, trial
+from ssno.experiments.verdicts import Verdict, below, shown
+from ssno.forecasting.scores import score
+from ssno.models.ssno import SSNOConfig
+from ssno.plots.summary import seed_dots
+from ssno.runs.saved import load_forecaster
+from ssno.ssm.discretise import Discretisation as Rule
+from ssno.ssm.transfer import Transfer
+
+RULES: tuple[Rule, ...] = get_args(Rule)
+PROBLEMS = (KS[0.1], BURGERS)
+TRAINED, FINER, ANEW = "as trained", "twice as fine", "twice as fine, sampled anew"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discretisation(Experiment):
+    """Three discretisations on KS 0.1 and Burgers. At scale `cpu` half the width on 512 trajectories, three seeds."""
+
+    name: ClassVar[str] = "discretisation"
+    title: ClassVar[str] = "From continuous modes to a grid"
+    place: ClassVar[str] = "Nowhere: our own study"
+    published: ClassVar[str] = "Nothing; it takes zero-order hold from S4."
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Budget] = replace(CPU, train=512, valid=32, tested=64)
+
+    def cells(self) -> list[Trial]:
+        return [
+            trial(
+                rule,
+                problem,
+                replace(config, modes=replace(config.modes, discretisation=rule)),
+                points=self.points(64),
+                seed=seed,
+                budget=self.budget,
+            )
+            for seed in self.seed_range()
+            for problem in PROBLEMS
+            for config in [self.around(self.model(SSNOConfig, **self.narrow()))]
+            for rule in RULES
+        ]
+
+    def around(self, model: SSNOConfig) -> SSNOConfig:
+        """The recommended start, at every scale: exact modes live on circles."""
+        return model.recommended(periodic=True)
+
+    def judge(self, results: Results) -> Conclusion:
+        rows = list(self.scores(results))
+        cases = [problem.title for problem in PROBLEMS]
+        where = (TRAINED, FINER, ANEW)
+        sheets = tuple(
+            Sheet(
+                f"{metric} on test trajectories; {case}, mean ± standard deviation over seeds",
+                ("", *where),
+                tuple((rule, *(told(rows, case, rule, place, metric) for place in where)) for rule in RULES),
+            )
+            for metric in ("rel_l2", "rel_l2_onestep")
+            for case in cases
+        )
+        dots = {case: {str(rule): values(rows, case, rule, TRAINED) for rule in RULES} for case in cases}
+        draw = {"discretisation": lambda: seed_dots(dots, ylabel="rel_l2 of rollouts")}
+        return Conclusion(sheets, tuple(self.verdicts(rows)), draw, tuple(rows))
+
+    def recipes(self) -> list[Experiment]:
+        return [self]
+
+    def scores(self, results: Results) -> Iterator[dict[str, Any]]:
+        """Errors of every run on both grids."""
+        for one in results.outcomes:
+            points = one.run.data.points or 64
+            test = replace(one.run.data, points=2 * points).load("test")
+            test = test.select(indices=range(min(len(test), one.tested or len(test)))).in_memory()
+            kinds: dict[str, tuple[int, Transfer]] = {
+                TRAINED: (points, "band"),
+                FINER: (2 * points, "band"),
+                ANEW: (2 * points, "sampled"),
+            }
+            for place, (wanted, transfer) in kinds.items():
+                forecaster = load_forecaster(results.folder / one.name)
+                carry_over(forecaster, transfer)
+                means = score(forecaster, test.select(points=wanted), batch_size=16).means
+                errors = {metric: means[metric] for metric in ("rel_l2", "rel_l2_onestep")}
+                yield {"case": one.case, "row": one.label, "seed": one.seed, "grid": place, **errors}
+
+    def verdicts(self, rows: list[dict[str, Any]]) -> Iterator[Verdict]:
+        """Each other choice against zero-order hold, on both grids, in pairs of equal seeds."""
+        for problem in PROBLEMS:
+            for rule in RULES[1:]:
+                for place in (TRAINED, ANEW):
+                    own, other = (values(rows, problem.title, one, place) for one in (rule, RULES[0]))
+                    if own and other:
+                        yield below(f"{problem.title}, {place}: {rule} below {RULES[0]}", own, other, paired=True)
+
+
+def values(rows: list[dict[str, Any]], case: str, rule: str, place: str, metric: str = "rel_l2") -> list[float]:
+    """A metric of every seed."""
+    wanted = {"case": case, "row": rule, "grid": place}
+    return [one[metric] for one in rows if all(one[key] == value for key, value in wanted.items())]
+
+
+def told(rows: list[dict[str, Any]], case: str, rule: str, place: str, metric: str) -> str:
+    """Mean and spread over seeds."""
+    found = values(rows, case, rule, place, metric)
+    return shown(summarise(found)) if found else ""
