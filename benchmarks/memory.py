@@ -21,6 +21,7 @@ import torch
 import tyro
 from matplotlib.figure import Figure
 
+from ssno.base.process_memory import most_held
 from ssno.base.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
@@ -28,8 +29,8 @@ from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
 from ssno.runs.options import TrainOptions
 from ssno.runs.unrolling import Rollout
-from ssno.training.memory import forecast_memory, one_step
-from ssno.training.reporter import Silent, memory_in_use
+from ssno.training.memory_forecast import forecast_memory, one_step
+from ssno.training.reporter import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 
@@ -127,7 +128,7 @@ def measure(case: Case) -> dict[str, float]:
     """Train a few steps, evaluate, and ask the system for the most memory held."""
     model, data, valid, options = case.setting()
     train(model, data, valid=valid, options=options, window=Window(size=GIVEN), reporter=Silent())
-    return {"measured_bytes": memory_in_use()}
+    return {"measured_bytes": most_held()}
 
 
 def step_times(frames: int = 24, rounds: int = ROUNDS) -> dict[str, list[float]]:

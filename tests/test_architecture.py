@@ -1,6 +1,8 @@
 """Packages point one way: a lower package never imports a higher one."""
 
 import ast
+from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssno"
@@ -69,6 +71,24 @@ def test_equations_never_import_schemes() -> None:
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.ImportFrom)
         ], path
+
+
+def test_a_public_name_means_one_thing() -> None:
+    meanings = defaultdict(set)
+    for path in sorted(SOURCE.glob("*/__init__.py")):
+        package = import_module(f"ssno.{path.parent.name}")
+        for name in package.__all__:
+            meanings[name].add(id(getattr(package, name)))
+    assert not [name for name, found in meanings.items() if len(found) > 1]
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    homes = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(path.relative_to(SOURCE)))
+    assert not {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:

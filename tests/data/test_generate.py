@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.make.forecast import Forecast
+from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import check_room, generate
 from ssno.data.make.plan import Plan
 from ssno.data.make.produce import GenerationFailed
@@ -20,7 +20,7 @@ from ssno.data.seeds import trajectory_rng
 from ssno.data.store.manifest import entries_of, read_manifest
 from ssno.data.store.verify import verify
 from ssno.pde.problems.advection_diffusion import Heat
-from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, SolverDiverged
+from ssno.pde.problems.problem import Axis, Parameters, Problem, OnProgress, Solution, SolverDiverged
 
 SMALL = Heat(points=16, frames=3, waves=2, lmax=3)
 ORIGIN = {"ssno": "test", "commit": "test"}
@@ -47,7 +47,7 @@ class Decay(Problem):
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {"amplitude": np.array(rng.uniform()), "phases": rng.uniform(size=3)}
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         a = np.array([float(one["amplitude"]) for one in parameters])
         for index in np.flatnonzero(a > self.diverges_above):
             raise SolverDiverged(int(index), 17, 0.25)
@@ -153,7 +153,7 @@ def test_partial_files_of_a_killed_writer_are_ignored_and_removed(whole: Path, t
 
 def test_progress_ends_at_the_number_of_trajectories(tmp_path: Path) -> None:
     heard: list[tuple[float, int]] = []
-    costs: list[Forecast] = []
+    costs: list[GenerationCost] = []
     generate(
         plan(),
         tmp_path / "heat",
@@ -220,7 +220,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> N
 def test_a_disk_without_room_is_found_before_the_work_starts(tmp_path: Path) -> None:
     free = shutil.disk_usage(tmp_path).free
     with pytest.raises(OSError, match=r"The dataset needs about .* GB but .* has .* GB free"):
-        check_room(Forecast(1, 1, 1, 1.0, 2 * free, 1), tmp_path / "not" / "yet" / "there")
+        check_room(GenerationCost(1, 1, 1, 1.0, 2 * free, 1), tmp_path / "not" / "yet" / "there")
 
 
 @pytest.mark.parametrize(("name", "value"), [("workers", 0), ("batch", 0)])

@@ -344,7 +344,7 @@ ARRAYS = {"u": np.zeros((3, 5, 8)), "w": np.zeros((3, 5, 9)), "mask": np.zeros((
     [
         ({}, "holds several arrays that could be the state: u .*Choose with --arrays NAME"),
         ({"arrays": ("u",)}, r"The axes of 'u' in .*, of shape \(3, 5, 8\), have no names"),
-        ({"arrays": ("uu",)}, "has no array 'uu'; it has u, w, mask. Did you mean 'u'"),
+        ({"arrays": ("uu",)}, "has no array 'uu'; it has u, w, mask. Did you mean `u`"),
         ({"axes": "b t x y"}, "has no array with 4 axes. It holds: u"),
         ({"axes": "b t x", "arrays": ("u", "w")}, "has 9 points along x, but 'u' in"),
         ({"axes": "t x", "arrays": ("u",)}, r"`axes` names 2 axes \(time x\) but 'u' in"),

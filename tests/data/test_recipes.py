@@ -50,13 +50,13 @@ def test_the_command_that_makes_a_dataset_can_be_printed() -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_unknown_names_are_refused_with_the_nearest_right_one() -> None:
-    with pytest.raises(ValueError, match=r"There is no dataset 'burger'\. Did you mean 'burgers'\? Known: ks, burgers"):
+    with pytest.raises(ValueError, match=r"Unknown dataset `burger`\. Did you mean `burgers`\? Known: ks, burgers"):
         build_problem("burger")
-    with pytest.raises(ValueError, match=r"no preset 'papr'\. Did you mean 'paper'\?"):
+    with pytest.raises(ValueError, match=r"Unknown preset `papr`\. Did you mean `paper`\?"):
         build_problem("ks", "papr")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"no option of ks 'viscossity'\. Did you mean 'viscosity'\?"):
+    with pytest.raises(ValueError, match=r"Unknown option of ks `viscossity`\. Did you mean `viscosity`\?"):
         build_plan("ks", viscossity=0.1)
-    with pytest.raises(ValueError, match=r"no dataset 'zzz'\. Known: ks"):
+    with pytest.raises(ValueError, match=r"Unknown dataset `zzz`\. Known: ks"):
         build_plan("zzz")
 
 

@@ -142,7 +142,7 @@ def test_masked_points_read_as_zero_and_stay_out_of_statistics(tmp_path, kind) -
 def test_masks_that_cannot_be_are_refused(tmp_path) -> None:
     path = save(tmp_path / "a.npz", mask=np.zeros((8, 4)))
     options = {"axes": "batch time x y", "arrays": ("u",)}
-    with pytest.raises(DataError, match="has no array 'mosk'.* Did you mean 'mask'"):
+    with pytest.raises(DataError, match="has no array 'mosk'.* Did you mean `mask`"):
         load_dataset(path, **options, mask="mosk")
     data = load_dataset(path, "all", **options, mask="mask")
     with pytest.raises(DataError, match="has a mask; use reduction='stride'"):

@@ -10,7 +10,7 @@ import torch
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.findings import inspect_run
-from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, reach, summarise, systems_of
+from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, compare_systems, reach, systems_of
 from ssno.layers.s4d import S4DBlock
 from ssno.models.registry import MODELS
 from ssno.runs.folder import open_run
@@ -67,7 +67,7 @@ def test_undamped_modes_never_decay_and_json_says_null() -> None:
     for block in (part for part in model.modules() if isinstance(part, S4DBlock)):
         block.modes.log_damping.data.fill_(-math.inf)
     systems = systems_of(model, Geometry(points=(16,), spacing=(1.0,), names=("x",)))
-    row = summarise(systems, systems)[0]
+    row = compare_systems(systems, systems)[0]
     assert (row["decay_length"], row["damping_change"], row["damping"]) == (None, None, 0.0)
     json.dumps(row, allow_nan=False)
 
@@ -84,7 +84,7 @@ def test_shapes_that_do_not_match_are_refused() -> None:
         Geometry(points=(4,), spacing=(1.0, 1.0), names=("x",))
     systems = systems_of(with_one_mode(0.5, 0.0, 0.02), LINE)
     with pytest.raises(ValueError, match="`initial` must match `systems` one by one, got 1 for 4"):
-        summarise(systems, systems[:1])
+        compare_systems(systems, systems[:1])
 
 
 def run_of(name: str, folder, *, n_dims: int = 1, **fields):

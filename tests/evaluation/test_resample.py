@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.evaluation.resample import interpolation, resample
+from ssno.evaluation.resample import interpolate, interpolation
 from ssno.pde.problems.problem import Axis
 
 
@@ -15,7 +15,7 @@ def wave(axis: Axis, *numbers: int) -> np.ndarray:
 @pytest.mark.parametrize("points", [15, 16])
 def test_spectral_interpolation_is_exact_for_resolved_waves_at_any_points(points) -> None:
     old, new = Axis("x", 3.0, points), Axis("x", 3.0, 37, offset=0.021)
-    found = resample(wave(old, 1, 4, 7), [old], [new], "spectral")
+    found = interpolate(wave(old, 1, 4, 7), [old], [new], "spectral")
     np.testing.assert_allclose(found, wave(new, 1, 4, 7), atol=1e-12)
 
 
@@ -23,12 +23,12 @@ def test_both_ways_keep_the_values_at_shared_points() -> None:
     fine, coarse = Axis("x", 1.0, 32), Axis("x", 1.0, 8)
     values = np.random.default_rng(0).normal(size=(2, 32))
     for how in ("spectral", "linear"):
-        np.testing.assert_allclose(resample(values, [fine], [coarse], how), values[:, ::4], atol=1e-12)
+        np.testing.assert_allclose(interpolate(values, [fine], [coarse], how), values[:, ::4], atol=1e-12)
 
 
 def test_linear_interpolation_averages_neighbours_across_the_seam_and_stays_in_bounds() -> None:
     old, new = Axis("x", 1.0, 4), Axis("x", 1.0, 4, offset=0.125)
-    np.testing.assert_allclose(resample(np.array([0.0, 1, 1, 4]), [old], [new], "linear"), [0.5, 1, 2.5, 2])
+    np.testing.assert_allclose(interpolate(np.array([0.0, 1, 1, 4]), [old], [new], "linear"), [0.5, 1, 2.5, 2])
     weights = interpolation(old, Axis("x", 1.0, 9, offset=0.03), "linear")
     np.testing.assert_allclose(weights.sum(1), 1)
     assert weights.min() >= 0
@@ -39,11 +39,11 @@ def test_axes_of_a_square_are_taken_one_after_the_other() -> None:
     new = Axis("x", 1.0, 16, offset=0.01), Axis("y", 2.0, 6)
     field = wave(old[0], 2)[:, None] * wave(old[1], 1)
     expected = wave(new[0], 2)[:, None] * wave(new[1], 1)
-    np.testing.assert_allclose(resample(field, old, new, "spectral"), expected, atol=1e-12)
+    np.testing.assert_allclose(interpolate(field, old, new, "spectral"), expected, atol=1e-12)
 
 
 def test_open_axes_and_other_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="Axis 'x' must be periodic and keep its length, got 1.0 and 2.0"):
-        resample(np.zeros(4), [Axis("x", 1.0, 4)], [Axis("x", 2.0, 4)], "linear")
+        interpolate(np.zeros(4), [Axis("x", 1.0, 4)], [Axis("x", 2.0, 4)], "linear")
     with pytest.raises(ValueError, match="must be periodic"):
-        resample(np.zeros(4), [Axis("x", 1.0, 4, periodic=False)], [Axis("x", 1.0, 4)], "linear")
+        interpolate(np.zeros(4), [Axis("x", 1.0, 4, periodic=False)], [Axis("x", 1.0, 4)], "linear")

@@ -7,7 +7,7 @@ from ssno.ssm.convolution import choose_method, convolve, convolve_each_way, toe
 from ssno.ssm.discretise import DiscreteModes, zero_order_hold
 from ssno.ssm.kernel import kernel
 from ssno.ssm.pairs import Pair, times
-from ssno.ssm.recurrence import no_state, recur, stream
+from ssno.ssm.recurrence import no_state, recur, stream_point
 
 METHODS = ["fft", "toeplitz"]
 
@@ -48,7 +48,7 @@ def test_streaming_equals_the_scan() -> None:
     x = torch.randn(3, 12, 4, dtype=torch.float64)
     state, outputs = no_state(modes, 4), []
     for point in x.unbind(1):
-        y, state = stream(modes, weight, point, state)
+        y, state = stream_point(modes, weight, point, state)
         outputs.append(y)
     torch.testing.assert_close(torch.stack(outputs, 1), recur(modes, weight, x), atol=1e-12, rtol=0)
 

@@ -6,7 +6,6 @@ ssno bench --errors errors.csv            also draws error against cost
 ssno bench --stored runs/bench/cost.json --errors errors.csv
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
+from ssno.base.process_memory import physical_memory
 from ssno.costs.cost import Contest, contestants, foreseen_seconds, run_contest
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
 from ssno.costs.pareto import join, read_errors
@@ -122,8 +122,3 @@ def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: flo
     console.print(
         f"In all about {total / 60:.0f} minutes, {memory} of memory, {rows * BYTES_PER_ROW / 1024:.0f} KiB of disk."
     )
-
-
-def physical_memory() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
-from ssno.data.make.forecast import Forecast
+from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import Outcome
 from ssno.data.make.generate import generate as generate_dataset
 from ssno.data.make.plan import Plan
@@ -101,7 +101,7 @@ def generate(request: Annotated[AnyRequest, tyro.conf.arg(name="")]) -> None:
     folder = Path("data") / folder_name(plan.problem, preset) if request.out is None else request.out
     notes = Console(stderr=True)
 
-    def announce(cost: Forecast) -> None:
+    def announce(cost: GenerationCost) -> None:
         if not request.dry_run:
             notes.print(f"{folder}: {describe(cost)}", highlight=False, soft_wrap=True)
 
@@ -149,7 +149,7 @@ def parse_part(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def describe(cost: Forecast) -> str:
+def describe(cost: GenerationCost) -> str:
     """A forecast in a line."""
     if not cost.shards:
         return "nothing left to generate."

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
-from ssno.data.store.verify import Verdict
+from ssno.data.store.verify import Verification
 from ssno.data.store.verify import verify as verify_dataset
 
 
@@ -33,7 +33,7 @@ def verify(path: tyro.conf.Positional[Path], *, json: bool = False) -> None:
         raise SystemExit(1)
 
 
-def as_table(verdict: Verdict) -> Table:
+def as_table(verdict: Verification) -> Table:
     """What was looked at, and what is wrong with it."""
     counts = ", ".join(f"{count} {split}" for split, count in verdict.trajectories.items())
     looked_at = f"{verdict.shards} shards, {counts}, {verdict.bytes / 1e6:.4g} MB"

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ssno.base import to_text
 from ssno.base.device import available_devices, device_name
+from ssno.base.process_memory import physical_memory
 from ssno.base.provenance import available_cores, processor_name, source_commit
 from ssno.cli.device import Device
 
@@ -85,7 +86,7 @@ def examine(folder: Path) -> dict[str, Any]:
         "float32_products": torch.get_float32_matmul_precision(),
         "blas": "mkl" if torch.backends.mkl.is_available() else "other",
         "devices": [device_name(torch.device(name)) for name in available_devices()],
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "memory_gib": round(physical_memory() / 2**30, 1),
         "folder": str(folder),
         "writable": os.access(folder, os.W_OK),
         "disk_free_gib": round(shutil.disk_usage(folder).free / 2**30, 1),

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.evaluation.findings import Inspection, inspect_run
+from ssno.evaluation.findings import RunInspection, inspect_run
 from ssno.evaluation.inspection import MEMORY
 from ssno.models.bundled import results_folder
 from ssno.plots.kernels import kernel_panels, memory_weights
@@ -49,7 +49,7 @@ def inspect(run: tyro.conf.Positional[Path], *, draw: bool = True, out: Path | N
         console.print(f"Pictures: {', '.join(map(str, pictures))}", soft_wrap=True)
 
 
-def draw_findings(found: Inspection, folder: Path) -> list[Path]:
+def draw_findings(found: RunInspection, folder: Path) -> list[Path]:
     """Distributions and kernels for every grid axis, and the memory."""
     made = []
     for axis in found.axes():
@@ -64,7 +64,7 @@ def draw_findings(found: Inspection, folder: Path) -> list[Path]:
     return made
 
 
-def show(rows: list[dict[str, Any]], found: Inspection, console: Console) -> None:
+def show(rows: list[dict[str, Any]], found: RunInspection, console: Console) -> None:
     """A row per layer, axis and direction."""
     table = Table("layer", "axis", title=f"{found.name}: learned (initial)", title_justify="left")
     for heading in ("damping", "frequency", "decay", "reach 63 %", "reach 95 %"):

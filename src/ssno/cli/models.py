@@ -16,7 +16,7 @@ from ssno.models.bundled import bundled_folders
 from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.history import FramesConfig, MemoryConfig
-from ssno.models.pretrained import read_document
+from ssno.models.pretrained import read_model_document
 from ssno.models.registry import known_models, model_config
 from ssno.runs.stated import stated_of
 
@@ -74,7 +74,7 @@ def size_in(config: type[OperatorConfig], n_dims: int) -> int | None:
 
 def describe_checkpoint(folder: Path) -> dict[str, Any]:
     """One row about a bundled checkpoint: its model, parameters, bytes and stated error."""
-    document = read_document(folder)
+    document = read_model_document(folder)
     stated = stated_of(document)
     values = document["config"]
     return {

@@ -16,7 +16,7 @@ from ssno.data.reduction import Reduction
 from ssno.data.store.convert import convert_data
 from ssno.data.store.growing import FrameWriter
 from ssno.data.store.storage import Layout
-from ssno.data.store.verify import Verdict, verify
+from ssno.data.store.verify import Verification, verify
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Alignment, FrameRoles, Window
 
@@ -39,7 +39,7 @@ __all__ = [
     "ReadOptions",
     "Reduction",
     "Trajectories",
-    "Verdict",
+    "Verification",
     "Window",
     "build_plan",
     "build_problem",

@@ -5,7 +5,7 @@ from ssno.evaluation.comparison import compare, trivial_forecasters
 from ssno.evaluation.ensembles import calibrate_ensemble, evaluate_ensemble
 from ssno.evaluation.evaluate import evaluate, evaluate_forecaster, fingerprint
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.evaluation.findings import Inspection, inspect_run
+from ssno.evaluation.findings import RunInspection, inspect_run
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Comparison, Ranking, SeedSummary, compare_seeds, rank, summarise
@@ -16,8 +16,8 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Examples",
-    "Inspection",
     "Ranking",
+    "RunInspection",
     "SeedGroup",
     "SeedSummary",
     "Sheet",

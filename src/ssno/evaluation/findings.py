@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ssno.data.errors import DataError
-from ssno.evaluation.inspection import Geometry, System, summarise, systems_of
+from ssno.evaluation.inspection import Geometry, System, compare_systems, systems_of
 from ssno.models.registry import model_config
 from ssno.runs.folder import RunFolder
 
@@ -22,7 +22,7 @@ NAMES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
-class Inspection:
+class RunInspection:
     """Learned and initial systems, matched one by one, and what the reader should know about them."""
 
     name: str
@@ -42,7 +42,7 @@ class Inspection:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row of numbers per system."""
-        return summarise(self.systems, self.initial)
+        return compare_systems(self.systems, self.initial)
 
     def to_json(self) -> dict[str, Any]:
         """The rows, and everything they were computed from."""
@@ -60,20 +60,20 @@ class Inspection:
         return {"name": self.name, "model": self.model, "notes": list(self.notes), "systems": systems}
 
 
-def inspect_run(run: RunFolder) -> Inspection:
+def inspect_run(run: RunFolder) -> RunInspection:
     """Everything that can be seen in the model of a run; a model with nothing to see has no systems and a note."""
     model = run.forecaster.model
     geometry, notes = geometry_of(run)
     systems = systems_of(model, geometry)
     if not systems:
         nothing = f"{run.model!r} has neither state-space layers nor a memory, so there are no kernels to look at."
-        return Inspection(run.name, run.model, (), (), (nothing,))
+        return RunInspection(run.name, run.model, (), (), (nothing,))
     if not any(system.axis != "time" for system in systems):
         notes.append(f"{run.model!r} has no state-space layers in space; what follows is its memory over time.")
     if run.seed is None:
         notes.append("The run does not say its seed; initial steps and kernels are drawn from another one.")
     initial = systems_of(initial_model(run), geometry)
-    return Inspection(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
+    return RunInspection(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
 
 
 def initial_model(run: RunFolder) -> nn.Module:

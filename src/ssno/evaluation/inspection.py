@@ -167,7 +167,7 @@ def _with_kernel(system: System, kernel: Tensor) -> System:
     return System(**values)
 
 
-def summarise(systems: Sequence[System], initial: Sequence[System]) -> list[dict[str, Any]]:
+def compare_systems(systems: Sequence[System], initial: Sequence[System]) -> list[dict[str, Any]]:
     """One row per system, learned against initial: damping and frequency (mean, spread), lengths (medians).
 
     Lengths are physical. `damping_change` is relative: 0.172 is the paper's "17.2 % increase from 0.5".

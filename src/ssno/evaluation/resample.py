@@ -19,7 +19,7 @@ from ssno.pde.problems.problem import Axis
 Interpolation = Literal["spectral", "linear"]
 
 
-def resample(
+def interpolate(
     field: Float[np.ndarray, "..."], old: Sequence[Axis], new: Sequence[Axis], how: Interpolation
 ) -> Float[np.ndarray, "..."]:
     """The field on the points of other axes of the same box."""

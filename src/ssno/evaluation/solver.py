@@ -31,7 +31,7 @@ from ssno.data.options import DataOptions
 from ssno.data.store.manifest import MANIFEST, read_manifest
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.resample import Interpolation, resample
+from ssno.evaluation.resample import Interpolation, interpolate
 from ssno.forecasting.scores import Scores, score_forecasts
 from ssno.pde.problems.advection_diffusion import LinearProblem
 from ssno.pde.problems.problem import Parameters, Problem, SolverDiverged
@@ -178,7 +178,7 @@ def solve_on(problem: Problem, data: Trajectories, chosen: Sequence[int]) -> Flo
         [states[i, int(data.rows[n, 2]) + data.frame_index] for i, n in enumerate(chosen)]
     )  # rows of one file may start at different frames
     how: Interpolation = "linear" if problem.solver in SHOCKS else "spectral"
-    return torch.from_numpy(resample(frames, problem.axes, data.axes, how)).float()
+    return torch.from_numpy(interpolate(frames, problem.axes, data.axes, how)).float()
 
 
 def _alone(problem: Problem, parameters: Parameters) -> np.ndarray:

@@ -22,7 +22,7 @@ import torch
 
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
-from ssno.data.make.forecast import Forecast
+from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
 from ssno.data.make.recipes import build_plan, folder_name
@@ -84,7 +84,7 @@ def make_data(trials: Iterable[Trial], say: Callable[[str], None], advance: Adva
         generate(plan, folder, report=advance)
 
 
-def foresee_data(trials: Iterable[Trial]) -> dict[Path, Forecast]:
+def foresee_data(trials: Iterable[Trial]) -> dict[Path, GenerationCost]:
     """What making the missing datasets would cost; nothing is written."""
     return {folder: generate(plan, folder, dry_run=True).forecast for folder, plan in missing_data(trials).items()}
 

@@ -4,14 +4,14 @@ from ssno.base import unknown_name
 from ssno.experiments.ablation import Ablation
 from ssno.experiments.airfoils import Airfoils
 from ssno.experiments.context import Context
-from ssno.experiments.cost import Cost
+from ssno.experiments.cost import CostTable
 from ssno.experiments.cost_2d import Cost2D
 from ssno.experiments.damping import Damping
 from ssno.experiments.discretisation import Discretisation
 from ssno.experiments.experiment import Experiment
 from ssno.experiments.factorised import Factorised
 from ssno.experiments.field_of_view import FieldOfViewExperiment
-from ssno.experiments.fluids import Euler, NavierStokes
+from ssno.experiments.fluids import EulerTable, NavierStokes
 from ssno.experiments.headline import Headline
 from ssno.experiments.recipe import RecipeStudy
 from ssno.experiments.recovery import FourierRecovery
@@ -35,7 +35,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Unidirectional,
         Unidirectional2D,
         NavierStokes,
-        Euler,
+        EulerTable,
         Factorised,
         Context,
         TeacherForcing2D,
@@ -44,7 +44,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Resolution,
         Transfer,
         Discretisation,
-        Cost,
+        CostTable,
         Cost2D,
         FourierRecovery,
         FieldOfViewExperiment,

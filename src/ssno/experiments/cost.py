@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost(Experiment):
+class CostTable(Experiment):
     """Milliseconds and GFLOP of one prediction with batch 1. The paper's times are of a GPU; ours of this machine."""
 
     name: ClassVar[str] = "cost"

@@ -107,7 +107,7 @@ class NavierStokes(FluidTable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Euler(FluidTable):
+class EulerTable(FluidTable):
     """Compressible gases with shocks and interfaces."""
 
     name: ClassVar[str] = "euler"

@@ -55,7 +55,7 @@ SHARED = 1.15
 """How much larger the error of one model for several grids may be than that of a model for each."""
 
 
-class Plan(NamedTuple):
+class Grids(NamedTuple):
     """The grids of a problem: trained on, sets of them in one model, and scored on."""
 
     trained: tuple[int, ...]
@@ -63,8 +63,8 @@ class Plan(NamedTuple):
     scored: tuple[int, ...]
 
 
-LINE = Plan((64, 128), ((32, 64, 128), (64, 128)), (32, 64, 128, 256, 512))
-SQUARE = Plan((32,), ((16, 32),), (16, 32, 64))
+LINE = Grids((64, 128), ((32, 64, 128), (64, 128)), (32, 64, 128, 256, 512))
+SQUARE = Grids((32,), ((16, 32),), (16, 32, 64))
 
 ByPoints = dict[int, list[Mapping[str, float]]]
 """Errors on every grid; an entry per seed."""
@@ -100,9 +100,9 @@ class Transfer(Experiment):
     def recipes(self) -> list[Experiment]:
         return [self]
 
-    def problems(self) -> dict[Benchmark, Plan]:
+    def problems(self) -> dict[Benchmark, Grids]:
         if self.scale == "tiny":
-            return {KS[0.1]: Plan((32,), ((16, 32),), (16, 32, 64))}
+            return {KS[0.1]: Grids((32,), ((16, 32),), (16, 32, 64))}
         return {KS[0.1]: LINE, BURGERS: LINE, TORUS_LI: SQUARE}
 
     def models(self) -> tuple[str, ...]:

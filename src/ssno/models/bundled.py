@@ -6,9 +6,10 @@ Each is an ordinary model folder (`ssno.models.pretrained`) in `ssno/pretrained`
 `ssno.evaluation.ship` and are never written to afterwards: results about them go to ./runs/pretrained/NAME.
 """
 
-import difflib
 import re
 from pathlib import Path
+
+from ssno.base import did_you_mean
 
 ROOT = Path(__file__).parents[1] / "pretrained"
 RESULTS = Path("runs") / "pretrained"
@@ -33,11 +34,9 @@ def locate(folder: str | Path) -> Path:
     known = bundled_folders()
     if path.name in known:
         return known[path.name]
-    close = difflib.get_close_matches(path.name, known, n=1, cutoff=0.5)
-    hint = f"Did you mean `{close[0]}`? " if close else ""
     raise FileNotFoundError(
-        f"`{folder}` holds no model: there is no such folder, and no trained checkpoint of that name comes with ssno. "
-        f"{hint}There are: {', '.join(known) or 'none'}."
+        f"`{folder}` holds no model: there is no such folder, and no trained checkpoint of that name comes with "
+        f"ssno.{did_you_mean(path.name, known)} There are: {', '.join(known) or 'none'}."
     )
 
 

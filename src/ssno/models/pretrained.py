@@ -13,8 +13,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor, nn
 
-from ssno.base import read_document as read_json_document
-from ssno.base import read_regular, write_document, write_whole
+from ssno.base import read_document, read_regular, write_document, write_whole
 from ssno.models.bundled import locate
 from ssno.models.config import OperatorConfig
 
@@ -51,14 +50,14 @@ class Pretrained(nn.Module):
 
 def read_config(folder: str | Path) -> dict[str, Any]:
     """The model's configuration in a model folder."""
-    return read_document(folder)["config"]
+    return read_model_document(folder)["config"]
 
 
-def read_document(folder: str | Path) -> dict[str, Any]:
+def read_model_document(folder: str | Path) -> dict[str, Any]:
     """The parsed config.json of a model folder, its format checked."""
     path = Path(folder) / CONFIG
     try:
-        content = read_json_document(path, format=FORMAT, versions=(VERSION,), remedy="Save the model again.")
+        content = read_document(path, format=FORMAT, versions=(VERSION,), remedy="Save the model again.")
     except FileNotFoundError:
         raise FileNotFoundError(
             f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`."

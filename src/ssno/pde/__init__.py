@@ -12,7 +12,7 @@ from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat_box import HeatBox
 from ssno.pde.problems.kt_foil import KTFoil, flow_of
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, SolverDiverged
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
@@ -28,9 +28,9 @@ __all__ = [
     "KTFoil",
     "KuramotoSivashinsky",
     "LinearProblem",
+    "OnProgress",
     "Parameters",
     "Problem",
-    "Progress",
     "RayleighTaylor",
     "RichtmyerMeshkov",
     "Solution",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.evaluation.findings import Inspection, inspect_run
+from ssno.evaluation.findings import RunInspection, inspect_run
 from ssno.evaluation.record import Evaluation
 from ssno.runs.folder import RunFolder
 
@@ -26,7 +26,7 @@ class RunReport:
     examples: Examples
     labels: Mapping[int, str]
     many: Examples
-    findings: Inspection
+    findings: RunInspection
     record: Sequence[Mapping[str, Any]]
 
 

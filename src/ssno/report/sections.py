@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.evaluate import rows_of
-from ssno.evaluation.findings import Inspection
+from ssno.evaluation.findings import RunInspection
 from ssno.evaluation.record import Evaluation
 from ssno.evaluation.tables import number
 from ssno.forecasting.scores import Scores
@@ -181,7 +181,7 @@ def forecasts(report: RunReport, identity: str) -> str:
     return f'<p class="note">{text(hint)}</p>{player(identity, seen, data, report.labels)}<h3>Still</h3>{still}'
 
 
-def inside(found: Inspection) -> str:
+def inside(found: RunInspection) -> str:
     """Damping, wavelengths, kernels and memory, learned against initial."""
     notes = "".join(f'<p class="note">{text(note)}</p>' for note in found.notes)
     drawn = []

@@ -20,7 +20,7 @@ from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
-from ssno.models.pretrained import read_document
+from ssno.models.pretrained import read_model_document
 from ssno.native.precision import Precision
 from ssno.runs.saved import load_forecaster, run_folder_of
 
@@ -112,7 +112,7 @@ def open_run(
     """
     folder = locate(folder)
     home = run_folder_of(folder)
-    config = read_document(home)
+    config = read_model_document(home)
     described = config.get("run")
     data = None
     if isinstance(described, dict) and "model" in described:

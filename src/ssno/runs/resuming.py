@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ssno.base import description_from_json, from_text, to_text, write_document
-from ssno.models.pretrained import FORMAT, VERSION, read_document
+from ssno.models.pretrained import FORMAT, VERSION, read_model_document
 from ssno.runs.checkpoint import Progress
 from ssno.runs.layout import CONFIG
 from ssno.runs.options import TrainOptions
@@ -26,7 +26,7 @@ def record_changes(folder: Path, description: Mapping[str, Any], progress: Progr
 
     Returns what changed: dotted names with the value before and the value now.
     """
-    document = read_document(folder)
+    document = read_model_document(folder)
     before, now = (dict(leaves(complete(values))) for values in (document.get("run") or {}, description))
     changed = {
         name: [before.get(name), now.get(name)] for name in {**before, **now} if before.get(name) != now.get(name)

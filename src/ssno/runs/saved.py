@@ -20,7 +20,7 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
 from ssno.models.foreign import ForeignConfig, ForeignOperator
-from ssno.models.pretrained import load_weights, read_document, to_precision_of
+from ssno.models.pretrained import load_weights, read_model_document, to_precision_of
 from ssno.models.registry import model_config
 from ssno.native.precision import Precision
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
@@ -29,7 +29,7 @@ from ssno.runs.layout import WEIGHTS, is_run
 
 def reference_spacing(folder: Path) -> tuple[float, ...] | None:
     """The grid spacing that the weights of a run refer to."""
-    units = read_document(folder).get("forecaster")
+    units = read_model_document(folder).get("forecaster")
     spacing = units.get("spacing") if isinstance(units, dict) else None
     return None if spacing is None else tuple(float(step) for step in spacing)
 
@@ -57,7 +57,7 @@ def load_forecaster(
     """
     folder = locate(folder)
     home = run_folder_of(folder)
-    document = read_document(home)
+    document = read_model_document(home)
     units = document.get("forecaster")
     if not isinstance(units, dict):
         raise ValueError(

@@ -70,7 +70,7 @@ def read(weight: Pair, state: Pair) -> Float[Tensor, "h b"]:
     return 2 * (weight.re[..., None] * state.re - weight.im[..., None] * state.im).sum(dim=1)
 
 
-def stream(
+def stream_point(
     modes: DiscreteModes, weight: Pair, point: Float[Tensor, "h b"], state: Pair
 ) -> tuple[Float[Tensor, "h b"], Pair]:
     """One step of an endless causal scan: take a sample, give the output and the new state."""

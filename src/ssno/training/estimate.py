@@ -1,6 +1,7 @@
 """What a run will cost: memory counted on parts of it, time and disk measured on a few steps of it. Writes nothing.
 
-Memory comes first (`ssno.training.memory`). A run that does not fit is not tried, and time and disk stay unknown.
+Memory comes first (`ssno.training.memory_forecast`). A run that does not fit is not tried, and its time and disk stay
+unknown.
 """
 
 import statistics
@@ -12,11 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ssno.base.device import choose_device
+from ssno.base.process_memory import free_memory, held, most_held
 from ssno.models.count import count_parameters
 from ssno.training.compilation import compiles
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.memory import forecast_memory, free_memory, resident
-from ssno.training.reporter import Silent, memory_in_use
+from ssno.training.memory_forecast import forecast_memory
+from ssno.training.reporter import Silent
 from ssno.training.task import Task
 from ssno.training.train import perform
 
@@ -62,7 +64,7 @@ def estimate(task: Task) -> Estimate:
         memory_bytes=forecast_memory(task),
         free_memory_bytes=free_memory(),
     )
-    if cost.memory_bytes - resident() > cost.free_memory_bytes:
+    if cost.memory_bytes - held() > cost.free_memory_bytes:
         return cost
     on = {points: trial(replace(task, options=replace(options, grids=(points,)))) for points in options.grids}
     per_step, written = trial(task) if not on else (statistics.mean(pace for pace, _ in on.values()), on[max(on)][1])
@@ -74,7 +76,7 @@ def estimate(task: Task) -> Estimate:
     return replace(
         cost,
         # A compiler in the process has needs of its own, which the trial has shown.
-        memory_bytes=max(cost.memory_bytes, memory_in_use())
+        memory_bytes=max(cost.memory_bytes, most_held())
         if compiles(options.compile, choose_device())
         else cost.memory_bytes,
         seconds_per_step=per_step,

@@ -74,7 +74,7 @@ class MachineCheck:
 def check_machine(device: str | torch.device = "auto") -> MachineCheck:
     """Train the same tiny model on the CPU and on the device, and compare."""
     chosen, cpu = choose_device(device), torch.device("cpu")
-    here, away = Trial(cpu, "plain"), Trial(chosen, "auto")
+    here, away = SmallTraining(cpu, "plain"), SmallTraining(chosen, "auto")
     return MachineCheck(
         device=device_name(chosen),
         reference=device_name(cpu),
@@ -89,7 +89,7 @@ def check_machine(device: str | torch.device = "auto") -> MachineCheck:
     )
 
 
-class Trial:
+class SmallTraining:
     """One small training: losses, first gradient, weights and forecast, all on the CPU."""
 
     def __init__(self, device: torch.device, engine: Engine):

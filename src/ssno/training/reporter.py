@@ -1,12 +1,13 @@
 """What a person sees while a model trains: a live bar on a terminal, plain lines elsewhere, nothing if told so."""
 
 import abc
-import resource
 import sys
 import time
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ssno.base.process_memory import most_held
 
 
 class Reporter(abc.ABC):
@@ -73,7 +74,7 @@ class Live(Reporter):
         self.bar.start()
 
     def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
-        numbers = f"loss {loss:.4f}  rate {rate:.1e}  {memory_in_use() / 2**30:.1f} GiB"
+        numbers = f"loss {loss:.4f}  rate {rate:.1e}  {most_held() / 2**30:.1f} GiB"
         self.bar.update(self.task, completed=step, numbers=numbers)
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:
@@ -100,7 +101,7 @@ class Plain(Reporter):
             self.spoken = now
             pace = (now - self.started) / (step - self.first)
             left = time.strftime("%H:%M:%S", time.gmtime(pace * (self.total - step)))
-            memory = f"{memory_in_use() / 2**30:.1f} GiB"
+            memory = f"{most_held() / 2**30:.1f} GiB"
             self.say(f"step {step} of {self.total}  loss {loss:.4f}  rate {rate:.1e}  {memory}  left {left}")
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:
@@ -121,9 +122,3 @@ def reporter_for(stream_is_terminal: bool | None = None) -> Reporter:
     """A live bar on a terminal, plain lines elsewhere."""
     terminal = sys.stderr.isatty() if stream_is_terminal is None else stream_is_terminal
     return Live() if terminal else Plain()
-
-
-def memory_in_use() -> int:
-    """The most memory this process has held, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -16,6 +16,7 @@ from torch import nn
 
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
+from ssno.data.division import hold_out
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
@@ -28,8 +29,6 @@ from ssno.runs.run import Run, read_run
 from ssno.runs.saved import reference_spacing
 from ssno.runs.unrolling import check_frames
 from ssno.training.grids import on_grids
-
-HELD_OUT = 10  # without validation data, the last tenth of the trajectories is held out
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def task_for(
     if data is None:
         raise ValueError("`data` is missing: give the trajectories to train on.")
     if valid is None:
-        data, valid = hold_out(data)
+        data, valid = held_out(data)
     options = (
         replace(options, **changes)
         if options
@@ -131,12 +130,12 @@ def checked(
     return Task(forecaster, data, valid, options, description)
 
 
-def hold_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
-    """Training and validation trajectories: the last tenth, at least one, validates."""
+def held_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
+    """Training and validation trajectories."""
     if len(data) < 2:
         raise ValueError(f"`data` has {len(data)} trajectories, too few to hold one out. Give `valid`.")
-    held = max(1, len(data) // HELD_OUT)
-    return data.select(indices=range(len(data) - held)), data.select(indices=range(len(data) - held, len(data)))
+    rows = hold_out(len(data))
+    return data.select(indices=rows["train"]), data.select(indices=rows["valid"])
 
 
 def frames_seen(model: nn.Module) -> int:

@@ -16,10 +16,10 @@ the pattern. `Pattern.arrange` turns an array stored in any order into our layou
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
+from ssno.base import nearest
 from ssno.data.errors import DataError
 
 SYNONYMS = {
@@ -125,9 +125,8 @@ def parse_pattern(text: str) -> Pattern:
     pattern = Pattern(words)
     # A misspelt reserved word would silently become a space axis.
     for word in pattern.space:
-        near = get_close_matches(word, ("batch", "time", "channel"), n=1, cutoff=0.75)
-        if near:
-            raise DataError(f"`axes` has the word {word!r}; did you mean {near[0]!r}? {_HELP}")
+        if near := nearest(word, ("batch", "time", "channel"), cutoff=0.75):
+            raise DataError(f"`axes` has the word {word!r}; did you mean {near!r}? {_HELP}")
     if len(pattern.space) == 3 and (odd := [word for word in pattern.space if word not in SPACE]):
         raise DataError(
             f"`axes` has the word {odd[0]!r}, which would be a third space axis beside "

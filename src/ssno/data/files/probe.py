@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Num
 
+from ssno.base import did_you_mean
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import H5Array, LazyArray, MappedArray, Stamp
 from ssno.data.files.whole_arrays import MatlabArray, ZippedArray
@@ -84,8 +84,7 @@ class Contents:
             return self.arrays[name]
         if name in self.refused:
             raise DataError(f"{name!r} in {self.path} {self.refused[name]}.")
-        near = get_close_matches(name, self.arrays, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, self.arrays)
         raise DataError(f"{self.path} has no array {name!r}; it has {', '.join(self.arrays) or 'none'}.{hint}")
 
     def values(self, name: str) -> Num[np.ndarray, "..."]:

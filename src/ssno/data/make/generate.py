@@ -18,7 +18,7 @@ from typing import Any
 
 from ssno.base.provenance import provenance
 from ssno.base.whole import write_whole
-from ssno.data.make.forecast import Forecast, forecast
+from ssno.data.make.expected_cost import GenerationCost, expected_cost
 from ssno.data.make.plan import Plan, count_trajectories
 from ssno.data.make.workers import run
 from ssno.data.store.manifest import (
@@ -42,7 +42,7 @@ class Outcome:
     """What a call to `generate` did: shards made now, kept from before, and missing (other parts make them)."""
 
     folder: Path
-    forecast: Forecast
+    forecast: GenerationCost
     made: int
     kept: int
     missing: int
@@ -62,7 +62,7 @@ def generate(
     batch: int | None = None,
     part: tuple[int, int] = (1, 1),
     dry_run: bool = False,
-    announce: Callable[[Forecast], None] = lambda _: None,
+    announce: Callable[[GenerationCost], None] = lambda _: None,
     report: Callable[[float, int], None] = lambda done, total: None,
     origin: Mapping[str, str | int] | None = None,
 ) -> Outcome:
@@ -85,7 +85,7 @@ def generate(
     todo = [shard for shard in mine if shard.path not in kept]
     if todo and not dry_run:
         prepare_folder(plan, folder)
-    cost = forecast(plan, todo, workers=workers, batch=batch, provenance=origin)
+    cost = expected_cost(plan, todo, workers=workers, batch=batch, provenance=origin)
     check_room(cost, folder)
     announce(cost)
     made: list[Entry] = []
@@ -154,7 +154,7 @@ def prepare_folder(plan: Plan, folder: Path) -> None:
     refuse_other_plans(plan, folder)  # another job may have left its recipe at the same moment
 
 
-def check_room(cost: Forecast, folder: Path) -> None:
+def check_room(cost: GenerationCost, folder: Path) -> None:
     """Raise `OSError` if the disk has less room than the dataset needs."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free

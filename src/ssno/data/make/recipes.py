@@ -23,13 +23,13 @@ deviation of CE-RM's density is 8 % too small (docs/fluids.md has all of it).
 """
 
 import dataclasses
-import difflib
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from ssno.base import unknown_name
 from ssno.data.make.plan import Plan
 from ssno.data.seeds import Split
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat
@@ -152,25 +152,17 @@ DATASETS: Mapping[str, Dataset] = {
 }
 
 
-def nearest(kind: str, name: str, known: Iterable[str]) -> str:
-    """The message for a name that does not exist, with the nearest one that does."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"There is no {kind} {name!r}. {hint}Known: {', '.join(known)}."
-
-
 def build_problem(name: str, preset: Preset = "paper", **options: Any) -> Problem:
     """The problem of a dataset at a preset's size, with `options` changed."""
     if name not in DATASETS:
-        raise ValueError(nearest("dataset", name, DATASETS))
+        raise ValueError(unknown_name(name, DATASETS, kind="dataset"))
     if preset not in PRESETS:
-        raise ValueError(nearest("preset", preset, PRESETS))
+        raise ValueError(unknown_name(preset, PRESETS, kind="preset"))
     dataset = DATASETS[name]
     known = [option.name for option in dataclasses.fields(dataset.problem)]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
-            raise ValueError(nearest(f"option of {name}", option, known))
+            raise ValueError(unknown_name(option, known, kind=f"option of {name}"))
     return dataset.problem(**{**dataset.sizes[preset].options, **options})
 
 

@@ -32,7 +32,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """What was looked at and what was found. A dataset is fine if there are no findings."""
 
     folder: Path
@@ -47,7 +47,7 @@ class Verdict:
         return not self.findings
 
 
-def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, total: None) -> Verification:
     """Check a dataset. Nothing is changed. `report(done, total)` counts bytes.
 
     Raises `FileNotFoundError` if there is no dataset to check; everything else that is wrong is a finding.
@@ -65,7 +65,7 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
         manifest = read_manifest(folder)
         entries = entries_of(manifest)
     except ValueError as error:
-        return Verdict(folder, (Finding(MANIFEST, str(error)),), 0, {}, 0)
+        return Verification(folder, (Finding(MANIFEST, str(error)),), 0, {}, 0)
     recipe = manifest["recipe"]
     findings = [*check_recipe(recipe, entries), *check_listing(folder, entries)]
     total, done = sum(entry.size for entry in entries), 0
@@ -76,7 +76,7 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
     trajectories: dict[str, int] = {
         split: sum(entry.count for entry in entries if entry.split == split) for split in SPLITS
     }
-    return Verdict(folder, tuple(findings), len(entries), trajectories, total)
+    return Verification(folder, tuple(findings), len(entries), trajectories, total)
 
 
 def check_recipe(recipe: Mapping[str, Any], entries: list[Entry]) -> Iterator[Finding]:

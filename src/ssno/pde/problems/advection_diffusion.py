@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from ssno.pde.equations.spectral import advection_diffusion
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, check_at_least, check_positive
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, check_at_least, check_positive
 from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames
 from ssno.pde.waves import draw_waves, sine_waves
@@ -101,7 +101,7 @@ class LinearProblem(Problem):
             phase=parameters["phase"] - drift * time,
         )
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         grid = SpectralGrid(self.axes, dealias=False)
         interval = self.end_time / (self.frames - 1)
         equation = advection_diffusion(grid, diffusivity=self.diffusivity, velocity=self.wind)

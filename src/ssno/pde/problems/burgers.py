@@ -27,9 +27,9 @@ from ssno.pde.equations.steepening import engine
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import (
     Axis,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     check_at_least,
     check_batch,
@@ -182,13 +182,13 @@ class Burgers(Problem):
             u *= 0.5 * (np.tanh((x - left) / WINDOW_STEEPNESS) - np.tanh((x - right) / WINDOW_STEEPNESS))
         return u
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         check_batch(parameters)
         if self.solver == "fv":
             return Solution(self._finite_volume(parameters, progress))
         return Solution(self._spectral(parameters, progress))
 
-    def _finite_volume(self, parameters: Sequence[Parameters], progress: Progress | None) -> np.ndarray:
+    def _finite_volume(self, parameters: Sequence[Parameters], progress: OnProgress | None) -> np.ndarray:
         axis = Axis("x", 1.0, self.cells, offset=0.5 / self.cells)
         scheme = FiniteVolume(BurgersLaw(), (axis,), diffusivity=self.diffusivity, cfl=self.cfl)
         initial = self._initial(parameters, axis)
@@ -196,7 +196,7 @@ class Burgers(Problem):
             cells = march(scheme, initial, self.times, lanes=LANES, progress=progress)
         return cells[..., :: self.cells // self.points]
 
-    def _spectral(self, parameters: Sequence[Parameters], progress: Progress | None) -> np.ndarray:
+    def _spectral(self, parameters: Sequence[Parameters], progress: OnProgress | None) -> np.ndarray:
         # The equation does not know where x = 0 is, so the solver's first node sits on the first stored point.
         axis = Axis("x", 1.0, self.spectral_points, offset=0.5 / self.cells)
         grid = SpectralGrid([axis], dealias=True)

@@ -24,9 +24,9 @@ from torch import Tensor
 from ssno.pde.equations.gas import to_primitive
 from ssno.pde.problems.problem import (
     Axis,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     check_at_least,
     check_batch,
@@ -119,7 +119,7 @@ class GasProblem(Problem):
     def gas_at(self, parameters: Parameters, x: Tensor, y: Tensor) -> Float[Tensor, "c x y"]:
         """Conserved variables of one trajectory at t = 0 at points (x, y), and the potential if there is gravity."""
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         check_batch(parameters)
         with one_thread():
             square, beyond = self.solver_axes, turned_wrap if self.turns else wrap

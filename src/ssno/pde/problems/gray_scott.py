@@ -23,9 +23,9 @@ from ssno.pde.equations.reaction import gray_scott
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import (
     Axis,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     check_at_least,
     check_multiple,
@@ -136,7 +136,7 @@ class GrayScott(Problem):
         spots = 1 - np.exp(-bumps)  # overlapping spots do not add up beyond one
         return np.stack([1 - 0.5 * spots, 0.25 * spots])
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         axes = self._axes(self.solver_points)
         grid = SpectralGrid(unfolded(axes), dealias=True)
         steps = steps_between(self.frame_interval, self.step)

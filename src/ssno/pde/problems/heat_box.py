@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from ssno.pde.equations.spectral import advection_diffusion
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution, check_at_least, check_positive
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, check_at_least, check_positive
 from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames
 from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded
@@ -100,7 +100,7 @@ class HeatBox(Problem):
         letters = "xyz"[: self.dimensions]
         return np.einsum(f"i,{','.join('i' + letter for letter in letters)}->{letters}", decay, *shapes)
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         grid = SpectralGrid(unfolded(self.axes), dealias=False)
         interval = self.end_time / (self.frames - 1)
         step = etdrk4(advection_diffusion(grid, diffusivity=self.diffusivity), interval)

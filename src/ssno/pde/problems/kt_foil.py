@@ -24,9 +24,9 @@ from ssno.pde.problems.foil_cloud import Cloud, sample_cloud
 from ssno.pde.problems.problem import (
     Axis,
     GridType,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     check_at_least,
     check_batch,
@@ -122,7 +122,7 @@ class KTFoil(Problem):
         foil = flow_of(parameters).foil
         return sample_cloud(foil, rng, points=self.points, wall_points=self.wall_points)
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         check_batch(parameters)
         state = np.zeros((len(parameters), 2, len(self.fields), self.points))
         context = np.empty((len(parameters), 1, len(self.context_fields), self.points))

@@ -24,9 +24,9 @@ from ssno.pde.equations.steepening import engine
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import (
     Axis,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     check_at_least,
     check_multiple,
@@ -117,7 +117,7 @@ class KuramotoSivashinsky(Problem):
             phase=parameters["phase"],
         )
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         axis = Axis("x", self.length, self.solver_points)
         grid = SpectralGrid([axis], dealias=True)
         step = etdrk4(kuramoto_sivashinsky(grid, viscosity=self.viscosity), self.dt)

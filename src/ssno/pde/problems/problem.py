@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 Parameters = Mapping[str, np.ndarray]
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 GridType = Literal["cartesian", "sphere", "points"]
 """What the space axes are: a uniform grid, colatitude and longitude, or one axis that merely numbers points."""
 
@@ -127,7 +127,7 @@ class Problem(abc.ABC):
         return self.draw(rng)
 
     @abc.abstractmethod
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         """Solve a batch. Trajectory n is bitwise the same for any batch size and order.
 
         `progress(done, total)` is called as the work proceeds. Raises `SolverDiverged` instead of returning

@@ -31,9 +31,9 @@ from ssno.pde.equations.shallow_water import ShallowWaterEquations
 from ssno.pde.problems.problem import (
     Axis,
     GridType,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     SolverDiverged,
     check_at_least,
@@ -196,7 +196,7 @@ class ShallowWater(Problem):
                 frame_done(frame + 1)
         return stored
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         grid = SphereGrid(self.nlat, 2 * self.nlat)
         transform = SphereTransform(grid, degrees=self.degrees, dtype=torch.float64)
 

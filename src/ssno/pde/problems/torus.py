@@ -31,9 +31,9 @@ from ssno.pde.gaussian_fields import Convention, gaussian_field
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import (
     Axis,
+    OnProgress,
     Parameters,
     Problem,
-    Progress,
     Solution,
     check_at_least,
     check_batch,
@@ -124,7 +124,7 @@ class Torus(Problem):
         """Known fields at the stored times; none here."""
         return None
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         check_batch(parameters)
         state = vorticity_frames(
             SpectralGrid(_square(self.solver_points), dealias=True),

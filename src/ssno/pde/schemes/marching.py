@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.problems.problem import Progress, SolverDiverged
+from ssno.pde.problems.problem import OnProgress, SolverDiverged
 
 
 @runtime_checkable
@@ -46,7 +46,7 @@ def march(
     *,
     lanes: int,
     advance: Advance = midpoint,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Float[np.ndarray, "n t c *cells"]:
     """States at the increasing `times`, the first of which is the time of `initial`.
 

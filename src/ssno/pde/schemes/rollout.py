@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Progress, SolverDiverged, check_batch
+from ssno.pde.problems.problem import OnProgress, SolverDiverged, check_batch
 from ssno.pde.schemes.integrators import Step
 
 Item = TypeVar("Item")
@@ -73,12 +73,12 @@ def in_blocks(
     size: int,
     frames: int,
     group: Callable[[Item], int] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> np.ndarray:
     """Solve `items` in blocks of exactly `size` on one thread; see the top of this module.
 
     Only items with the same `group(item)` share a block, for instance those that need the same time step.
-    Progress counts stored frames of trajectories: the total is len(items) * frames.
+    OnProgress counts stored frames of trajectories: the total is len(items) * frames.
     """
     check_batch(items)
     members: dict[int, list[int]] = {}

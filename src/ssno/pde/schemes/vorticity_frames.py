@@ -19,7 +19,7 @@ from ssno.pde.equations.spectral import Modes
 from ssno.pde.equations.vorticity import velocity_symbols, vorticity
 from ssno.pde.forcing import WaveForce
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Progress, SolverDiverged
+from ssno.pde.problems.problem import OnProgress, SolverDiverged
 from ssno.pde.schemes.integrators import ifrk4
 from ssno.pde.schemes.rollout import one_thread, rollout, steps_between
 
@@ -40,7 +40,7 @@ def vorticity_frames(
     step: float,
     block: int,
     stride: int = 1,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Float[np.ndarray, "n t sx sy"]:
     """Vorticity at `times` (from t = 0 on) on every `stride`-th point; `force(indices)` is that of some trajectories.
 

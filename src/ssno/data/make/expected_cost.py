@@ -1,11 +1,10 @@
 """What a generation will cost, measured on its first batch: seconds, bytes on disk, memory."""
 
-import resource
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ssno.base.process_memory import most_held
 from ssno.base.provenance import available_cores
 from ssno.data.make.plan import Plan, Shard, count_trajectories
 from ssno.data.make.produce import encode
@@ -16,7 +15,7 @@ WORKER_START = 3.0  # seconds to start a process and import torch
 
 
 @dataclass(frozen=True)
-class Forecast:
+class GenerationCost:
     """Expected cost of making some shards; `memory` is the sum over all workers."""
 
     shards: int
@@ -31,15 +30,15 @@ class _Enough(Exception):
     """The trial has run long enough."""
 
 
-def forecast(
+def expected_cost(
     plan: Plan, shards: Sequence[Shard], *, workers: int | None, batch: int, provenance: Mapping[str, str | int]
-) -> Forecast:
+) -> GenerationCost:
     """Solve one batch, or 3 seconds of it, write nothing, and scale up.
 
     `workers=None` takes one process per core, unless a single one is done before the others have started.
     """
     if not shards:
-        return Forecast(0, 0, 0, 0.0, 0, 0)
+        return GenerationCost(0, 0, 0, 0.0, 0, 0)
     trial = replace(shards[0], count=min(batch, shards[0].count))
     solved, start = 0.0, time.perf_counter()
 
@@ -62,17 +61,11 @@ def forecast(
     choices = (1, available_cores()) if workers is None else (workers,)
     workers = min((min(choice, len(shards)) for choice in choices), key=duration)
     largest = max(shard.count for shard in shards) * trajectory_bytes(plan.problem)
-    return Forecast(
+    return GenerationCost(
         shards=len(shards),
         trajectories=trajectories,
         workers=workers,
         seconds=duration(workers),
         bytes=round(trajectories * stored),
-        memory=workers * (_memory_in_use() + 3 * largest),
+        memory=workers * (most_held() + 3 * largest),
     )
-
-
-def _memory_in_use() -> int:
-    """Largest memory this process has had so far, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

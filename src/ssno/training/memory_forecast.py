@@ -11,22 +11,20 @@ library adds by not giving freed pages back at once: more where steps are freed 
 as recomputed ones are. Both factors are fitted to the cases of `benchmarks.memory`, which measures how well they do.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from ssno.base.live_memory import peak_memory
+from ssno.base.process_memory import held, most_held
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.runs.unrolling import Stage
 from ssno.training.objective import Objective
 from ssno.training.prepared import prepare
-from ssno.training.reporter import memory_in_use
 from ssno.training.task import Task
 
 HELD, HELD_RECOMPUTED = 1.25, 1.6
@@ -58,7 +56,7 @@ def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
         for stage in stages:
             one_step(forecaster, data, replace(stage, frames=stage.pushforward + 1), 1, options.points)
         load_libraries()
-        before, most_before = resident(), memory_in_use()
+        before, most_before = held(), most_held()
         peaks = []
         for stage in dict.fromkeys(stages):
             shortest = stage.pushforward + 1
@@ -145,21 +143,3 @@ def extrapolated_twice(
     if wide.reached == trajectories[-1]:
         return round(long.value)
     return round(wide.value + long.slope * (frames[-1] - frames[0]) * trajectories[-1] / wide.reached)
-
-
-def resident() -> int:
-    """Bytes of memory this process holds now; the most it has held where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return memory_in_use()
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def free_memory() -> int:
-    """Bytes that new processes can have without swapping; all there are where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

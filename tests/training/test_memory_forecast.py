@@ -4,7 +4,6 @@ import json
 import shutil
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,19 +14,16 @@ from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.unrolling import Rollout, Stage
-from ssno.training.memory import (
+from ssno.training.memory_forecast import (
     HELD,
     HELD_RECOMPUTED,
     Growth,
     extrapolated,
     extrapolated_twice,
     forecast_memory,
-    free_memory,
     growing,
     one_step,
-    resident,
 )
-from ssno.training.reporter import memory_in_use
 from ssno.training.task import task_for
 
 
@@ -70,18 +66,6 @@ def test_a_batch_beyond_the_budget_is_overestimated_rather_than_under() -> None:
     assert whole <= extrapolated_twice(lambda b, n: n * (5 + b), growing(64), growing(8), budget=120) < 1.5 * whole
 
 
-def test_memory_of_the_process_is_known_on_every_system(monkeypatch) -> None:
-    assert 10**7 < resident() <= memory_in_use() * 1.05
-    assert free_memory() > 10**7
-
-    def missing(self, **_):
-        raise OSError
-
-    monkeypatch.setattr(Path, "read_text", missing)
-    assert resident() == memory_in_use()
-    assert free_memory() > 10**7
-
-
 def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
     forecaster = task_for(SSNO(SSNOConfig.tiny()), waves).forecaster
 
@@ -96,8 +80,8 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
 
 
 def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.training.memory.extrapolated", lambda *_, budget: Growth(1, 0.0, 0.0))
-    monkeypatch.setattr("ssno.training.memory.extrapolated_twice", lambda _, b, n, budget: n[-1] * 2**40)
+    monkeypatch.setattr("ssno.training.memory_forecast.extrapolated", lambda *_, budget: Growth(1, 0.0, 0.0))
+    monkeypatch.setattr("ssno.training.memory_forecast.extrapolated_twice", lambda _, b, n, budget: n[-1] * 2**40)
     task = task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, rollout=Rollout(frames=(1, 3, 2)))
     forecast = forecast_memory(task)
     assert forecast == pytest.approx(HELD * 3 * 2**40, rel=0.01)

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ssno.data.make import forecast as module
-from ssno.data.make.forecast import forecast
+from ssno.data.make import expected_cost as module
+from ssno.data.make.expected_cost import expected_cost
 from ssno.data.make.plan import Plan
 from ssno.data.make.produce import encode
 from ssno.data.sizes import trajectory_bytes
-from ssno.pde.problems.problem import Axis, Parameters, Problem, Progress, Solution
+from ssno.pde.problems.problem import Axis, Parameters, Problem, OnProgress, Solution
 
 ORIGIN = {"ssno": "test", "commit": "test"}
 
@@ -35,7 +35,7 @@ class Slow(Problem):
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {"values": rng.normal(size=(10, 1, 1000))}
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: Progress | None = None) -> Solution:
+    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
         for done in range(10):
             time.sleep(self.seconds * len(parameters) / 10)
             if progress is not None:
@@ -43,8 +43,8 @@ class Slow(Problem):
         return Solution(np.stack([one["values"] for one in parameters]))
 
 
-def cost(plan: Plan, *, workers: int | None = 1) -> module.Forecast:
-    return forecast(plan, plan.shards(), workers=workers, batch=2, provenance=ORIGIN)
+def cost(plan: Plan, *, workers: int | None = 1) -> module.GenerationCost:
+    return expected_cost(plan, plan.shards(), workers=workers, batch=2, provenance=ORIGIN)
 
 
 def test_time_and_disk_are_scaled_up_from_one_batch() -> None:
@@ -84,5 +84,5 @@ def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_to_do_costs_nothing() -> None:
-    nothing = forecast(Plan(Slow(), {"train": 1}), [], workers=2, batch=1, provenance=ORIGIN)
+    nothing = expected_cost(Plan(Slow(), {"train": 1}), [], workers=2, batch=1, provenance=ORIGIN)
     assert (nothing.trajectories, nothing.seconds, nothing.bytes) == (0, 0.0, 0)
