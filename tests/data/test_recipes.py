@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ssno.data.load import load_dataset
 from ssno.data.make.plan import count_trajectories
-from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
+from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command, split_name
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 
@@ -76,3 +77,15 @@ def test_fluids_of_the_paper_are_solved_finer_than_stored_and_small_ones_are_not
         assert paper.problem.axes[0].offset == build_problem(name, points=128).axes[0].offset  # the published grid
         assert dict(paper.counts) == {"train": 1000, "valid": 0, "test": 200}
         assert (len(paper.problem.times), paper.problem.times[1]) == (11, interval)
+
+
+def test_a_name_may_carry_a_variant_of_its_dataset(tmp_path) -> None:
+    assert split_name("gray-scott-channel") == ("gray-scott", {"boundary": "channel"})
+    assert split_name("torus-vis-force") == ("torus-vis-force", {})
+    assert split_name("swe-vortical") == ("swe-vortical", {})
+    assert split_name("gray-scott-tube") == ("gray-scott-tube", {})
+    assert build_problem("heat-box-neumann", "tiny").boundary == "neumann"
+    command = "ssno data generate gray-scott --boundary channel --preset tiny"
+    assert generate_command("gray-scott-channel", "tiny") == command
+    with pytest.raises(FileNotFoundError, match=f"gray-scott-channel-tiny. Make it with: {command}"):
+        load_dataset("gray-scott-channel", root=tmp_path, preset="tiny")

@@ -22,7 +22,7 @@ from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
 from ssno.data.files.readers.zarr import is_zarr
-from ssno.data.make.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command
+from ssno.data.make.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
 from ssno.data.reduction import How, Points, fitting
 from ssno.data.seeds import SPLITS
 from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
@@ -105,7 +105,7 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
     if path.exists():
         return path
     name = str(name_or_path)
-    if name not in DATASETS:
+    if split_name(name)[0] not in DATASETS:
         known = ", ".join(DATASETS)
         raise FileNotFoundError(f"There is no file or folder {name!r}, and no dataset of that name ({known}).")
     if preset is not None and preset not in PRESETS:

@@ -23,6 +23,7 @@ from ssno.experiments.teacher_forcing_2d import TeacherForcing2D
 from ssno.experiments.transfer import Transfer
 from ssno.experiments.trial import Scale
 from ssno.experiments.unidirectional import Unidirectional, Unidirectional2D
+from ssno.experiments.walls import Walls
 from ssno.experiments.window import MemoryWindow
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
@@ -50,6 +51,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         FieldOfViewExperiment,
         Airfoils,
         Selective,
+        Walls,
         ShallowWaterExperiment,
     )
 }

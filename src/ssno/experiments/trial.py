@@ -9,12 +9,13 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from ssno.data.context import NONE
 from ssno.data.defaults import defaults_of
 from ssno.data.division import hold_out
-from ssno.data.make.recipes import DATASETS, Preset
+from ssno.data.make.recipes import DATASETS, Preset, split_name
 from ssno.data.options import DataOptions
 from ssno.data.windows import Protocol, Window
 from ssno.models.config import OperatorConfig
@@ -38,13 +39,13 @@ class Benchmark:
 
     def channels(self) -> dict[str, int]:
         """Fields that go into a model and come out of it."""
-        kind = DATASETS[self.dataset].problem
+        kind = DATASETS[split_name(self.dataset)[0]].problem
         known = () if self.context == NONE else self.context or kind.context_fields
         return {"in_channels": len(kind.fields) + len(known), "out_channels": len(kind.fields), "n_dims": self.n_dims}
 
     def available(self, preset: Preset) -> dict[str, int]:
         """Trajectories to train on and to validate on; without a split for that, some of the first are held out."""
-        size = DATASETS[self.dataset].sizes[preset]
+        size = DATASETS[split_name(self.dataset)[0]].sizes[preset]
         if size.valid:
             return {"train": size.train, "valid": size.valid}
         return {split: len(rows) for split, rows in hold_out(size.train).items()}
@@ -57,6 +58,8 @@ TORUS_VIS = Benchmark("TorusVis", "torus-vis", n_dims=2)
 TORUS_VIS_FORCE = Benchmark("TorusVisForce", "torus-vis-force", n_dims=2)
 CE_RM = Benchmark("CE-RM", "ce-rm", n_dims=2)
 GCE_RT = Benchmark("GCE-RT", "gce-rt", n_dims=2)
+HEAT_BOX = Benchmark("Heat between cold walls", "heat-box", n_dims=2)
+GRAY_SCOTT_CHANNEL = Benchmark("Gray-Scott in a channel", "gray-scott-channel", n_dims=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,7 @@ class Trial:
         train = {key: value for key, value in described["train"].items() if key != "seed"}
         digest = hashlib.sha256(json.dumps({**described, "train": train}, sort_keys=True).encode()).hexdigest()[:8]
         data = self.run.data
-        words = [data.name, None if data.viscosity is None else f"{data.viscosity:g}", data.points]
+        words = [Path(data.name).stem, None if data.viscosity is None else f"{data.viscosity:g}", data.points]
         return "-".join([*(str(word) for word in words if word), self.run.model.name, digest, f"seed{self.seed}"])
 
 

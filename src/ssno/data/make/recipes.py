@@ -7,7 +7,7 @@ A dataset is a problem; a preset says how large. Options of the problem given by
 | ks | 8/2/2 | 512/64/64 | 2048/256/256; 512 points, 26 frames, once per viscosity (0.075, 0.1, 0.125) |
 | burgers | 8/2/2, 256 cells, 41 frames | 256/64/64 | 2048/-/1000; 1024 cells, 141 frames |
 | heat, advection-diffusion, heat-box | 8/2/2 | 256/32/32 | 1024/128/128 |
-| gray-scott | 8/2/2, 32^2 | 128/16/32 | 512/64/64; solved on 128^2, stored on 64^2, 24 frames |
+| gray-scott | 8/2/2, 32^2 | 128/16/32, 64^2 | 512/64/64; solved on 128^2, stored on 64^2, 24 frames |
 | torus-li | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 256^2, stored on 64^2, 20 frames |
 | torus-vis, torus-vis-force | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/200/200; solved on 256^2, stored on 64^2, 20 frames |
 | ce-rm | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 128^2, stored on 64^2, 11 frames |
@@ -27,7 +27,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 from ssno.base import unknown_name
 from ssno.data.make.plan import Plan
@@ -141,7 +141,7 @@ DATASETS: Mapping[str, Dataset] = {
             "tiny": dataclasses.replace(
                 TINY, options={"points": 32, "solver_points": 64, "frames": 12, "warm_up": 20.0}
             ),
-            "small": Size(128, 16, 32),
+            "small": Size(128, 16, 32, options={"solver_points": 64, "step": 2.0}),
             "paper": Size(512, 64, 64),
         },
         named_by=("boundary",),
@@ -152,8 +152,25 @@ DATASETS: Mapping[str, Dataset] = {
 }
 
 
+def split_name(name: str) -> tuple[str, dict[str, str]]:
+    """A dataset's name and the options in the words after it: "gray-scott-channel" is gray-scott in a channel.
+
+    Words are those that name its folder (`named_by`); any other name comes back as it is.
+    """
+    for known, dataset in () if name in DATASETS else DATASETS.items():
+        if name.startswith(f"{known}-"):
+            word = name.removeprefix(f"{known}-")
+            types = get_type_hints(dataset.problem)
+            for option in dataset.named_by:
+                if word in get_args(types[option]):
+                    return known, {option: word}
+    return name, {}
+
+
 def build_problem(name: str, preset: Preset = "paper", **options: Any) -> Problem:
     """The problem of a dataset at a preset's size, with `options` changed."""
+    name, words = split_name(name)
+    options = {**words, **options}
     if name not in DATASETS:
         raise ValueError(unknown_name(name, DATASETS, kind="dataset"))
     if preset not in PRESETS:
@@ -177,7 +194,7 @@ def build_plan(
 ) -> Plan:
     """The plan of a dataset. `counts` overrides the preset's, split by split."""
     problem = build_problem(name, preset, **options)
-    size = DATASETS[name].sizes[preset]
+    size = DATASETS[problem.name].sizes[preset]
     train = round(size.train * problem.train_share)
     wanted: dict[Split, int] = {"train": train, "valid": size.valid, "test": size.test, **(counts or {})}
     return Plan(problem, wanted, seed=seed, per_shard=per_shard)
@@ -198,6 +215,8 @@ def folder_name(problem: Problem, preset: str) -> str:
 def generate_command(name: str, preset: Preset = "paper", *, out: Path | None = None, **options: Any) -> str:
     """The command that makes a dataset, for messages that say it is missing."""
     build_problem(name, preset, **options)
+    name, words = split_name(name)
+    options = {**words, **options}
     given = {**options, "preset": preset, **({} if out is None else {"out": out})}
     flags = []
     for option, value in given.items():
