@@ -10,7 +10,8 @@ import pytest
 import tyro
 
 from ssno.cli import data_generate
-from ssno.cli.data_generate import generate, parse_part
+from ssno.cli.data_generate import generate
+from ssno.cli.shard import parse_part
 from ssno.data.make.produce import GenerationFailed
 from ssno.data.make.recipes import DATASETS
 from ssno.data.store.manifest import read_manifest

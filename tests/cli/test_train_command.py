@@ -170,7 +170,7 @@ def test_missing_data_are_made_on_demand(here) -> None:
     [
         (["waves.npy", *SMALL, "--train.epocs", "3"], "--train.epochs"),
         (["waves.npy", "--model", "sno"], "Did you mean `ssno`"),
-        (["waves.npy", "--model", "ssno:huge"], "the only named size is ssno:tiny"),
+        (["waves.npy", "--model", "ssno:huge"], "the only named size of .ssno. is ssno:tiny"),
         (["waves.npy", "--model"], "`--model` needs a value"),
         (["waves.npy", *SMALL, "--model.d-state", "7"], "d_state"),
         (["waves.npy", *SMALL, "--model.in-channels", "3"], "in_channels = 3, but 'waves' has the fields u"),

@@ -14,7 +14,6 @@ import pytest
 from safetensors.numpy import load_file
 
 from ssno.cli.main import main
-from ssno.cli.reproduce import next_time
 from ssno.data.make.generate import generate
 from ssno.experiments.campaign import collect, is_done, make_data, missing_data, perform, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
@@ -145,12 +144,6 @@ def test_runs_stop_at_a_given_time_and_go_on_later(capsys: pytest.CaptureFixture
     assert (second.done, second.finished) == (0, False)
     assert (Path("night") / trials[0].name / "last").is_dir()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_the_next_six_o_clock_may_be_tomorrow() -> None:
-    now = datetime(2030, 1, 31, 22, 0)
-    assert next_time("23:30", now) == datetime(2030, 1, 31, 23, 30)
-    assert next_time("06:00", now) == datetime(2030, 2, 1, 6, 0)
 
 
 def test_the_status_foresees_what_is_left_from_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:

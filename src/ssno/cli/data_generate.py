@@ -8,7 +8,6 @@ value.
 
 import dataclasses
 import json as json_format
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.cli.progress import progress
+from ssno.cli.shard import parse_part
 from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import Outcome
 from ssno.data.make.generate import generate as generate_dataset
@@ -140,13 +140,6 @@ def plan_of(name: str, request: Request) -> Plan:
         per_shard=request.per_shard,
         **{option: value for option, value in given.items() if value is not None},
     )
-
-
-def parse_part(text: str) -> tuple[int, int]:
-    """`"2/4"` as (2, 4)."""
-    if not (match := re.fullmatch(r"(\d+)/(\d+)", text)):
-        raise ValueError(f"`shard` must be i/n with 1 <= i <= n, as 2/4, got {text!r}.")
-    return int(match[1]), int(match[2])
 
 
 def describe(cost: GenerationCost) -> str:

@@ -36,6 +36,7 @@ VERBS = {
     "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),
     "train": Verb("train", "train", "Train a model; resume a run.", raw=True),
+    "sweep": Verb("sweep", "sweep", "Many trainings from one file, compared in one table.", computes=True),
     "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers.", computes=True),
     "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
     "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file.", computes=True),

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from ssno.base import to_text
 from ssno.base.provenance import available_cores
+from ssno.cli.clock import moment
 from ssno.cli.data_generate import describe
 from ssno.cli.progress import progress
 from ssno.experiments.campaign import collect, foresee, foresee_data, is_done, make_data, run_trials
@@ -59,7 +60,7 @@ def reproduce(
         seeds: Seeds of every run; by default what the scale affords.
         out: Folder for runs and findings.
         cores: Runs side by side, one thread each; by default one per core, and one run with all threads at `paper`.
-        until: Stop at this time of day, as 06:00; every run saves itself and the same command goes on from there.
+        until: Stop at a time of day (06:00) or after a while (8h, 90m); runs save themselves and go on later.
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
         page: Fill in the tables of this Markdown page, after collecting what was concluded at this scale beside it.
@@ -82,7 +83,7 @@ def reproduce(
         raise ValueError(f"`name`: say which result to reproduce: {', '.join(EXPERIMENTS)}. `--list` tells more.")
     if cores is not None and cores < 1:
         raise ValueError(f"`--cores` must be at least 1, got {cores}.")
-    end = None if until is None else next_time(until, datetime.now())
+    end = None if until is None else moment(until, datetime.now(), option="--until")
     experiment = find_experiment(name, scale=scale, seeds=seeds)
     trials = experiment.trials()
     cores = cores or (None if scale == "paper" else available_cores())
@@ -180,16 +181,6 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
     for row in rows:
         table.add_row(*(str(row[key]) for key in ("place", "name", "title", "runs", "state")))
     console.print(table)
-
-
-def next_time(clock: str, now: datetime) -> datetime:
-    """The next moment at which clocks show this time."""
-    try:
-        wanted = datetime.strptime(clock, "%H:%M").time()
-    except ValueError:
-        raise ValueError(f"`--until` must be a time of day as 06:00, got {clock!r}.") from None
-    moment = datetime.combine(now.date(), wanted)
-    return moment if moment > now else moment + timedelta(days=1)
 
 
 def show_status(

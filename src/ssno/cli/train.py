@@ -30,7 +30,7 @@ from ssno.data.defaults import defaults_of
 from ssno.data.load import find
 from ssno.data.make.recipes import generate_command
 from ssno.data.options import DataOptions
-from ssno.models.registry import model_config
+from ssno.models.registry import named_model
 from ssno.runs.layout import is_run
 from ssno.runs.options import recipe
 from ssno.runs.resuming import leaves
@@ -155,11 +155,7 @@ def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
     is_dataset = bool(words) and named == words[0]
     dataset = named if is_dataset else run.data.name
     if "--model" in chosen:
-        name, _, size = chosen["--model"].partition(":")
-        kind = model_config(name)
-        if size not in ("", "tiny"):
-            raise ValueError(f"`--model {chosen['--model']}`: the only named size is {name}:tiny.")
-        run = replace(run, model=kind.tiny() if size else kind())
+        run = replace(run, model=named_model(chosen["--model"]))
     usual = defaults_of(dataset)
     if "--config" not in chosen:
         run = replace(run, alignment=usual.alignment)

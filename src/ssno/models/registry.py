@@ -71,6 +71,15 @@ def known_models() -> dict[str, type[OperatorConfig]]:
     return {**ALL_MODELS, **REGISTERED}
 
 
+def named_model(text: str) -> OperatorConfig:
+    """A model by its name, `ffno`, or in its smallest size, `ffno:tiny`."""
+    name, _, size = text.partition(":")
+    kind = model_config(name)
+    if size not in ("", "tiny"):
+        raise ValueError(f"`model`: the only named size of {name!r} is {name}:tiny, got {text!r}.")
+    return kind.tiny() if size else kind()
+
+
 def model_config(name: str) -> type[OperatorConfig]:
     """The configuration type of a model by name."""
     known = known_models()

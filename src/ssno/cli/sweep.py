@@ -1,0 +1,113 @@
+"""`ssno sweep FILE`: many runs from one file, each once, compared in one table.
+
+ssno sweep rates.toml --dry-run
+ssno sweep rates.toml --workers 2
+ssno sweep rates.toml --shard 2/8
+"""
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from ssno.base import to_text
+from ssno.cli.clock import moment
+from ssno.cli.progress import progress
+from ssno.cli.shard import parse_part
+from ssno.evaluation.tables import Sheet, csv_text, write_text
+from ssno.experiments.campaign import collect, is_done, run_trials
+from ssno.experiments.results import Results
+from ssno.experiments.sweep import read_sweep, share
+from ssno.experiments.trial import Trial
+from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
+
+
+def sweep(
+    file: tyro.conf.Positional[Path],
+    *,
+    out: Path | None = None,
+    workers: int = 1,
+    shard: str = "1/1",
+    stop_at: str | None = None,
+    metric: str = "rel_l2",
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Train every run that a file describes, judge it on test trajectories, and compare all in one table.
+
+    Finished runs are skipped, interrupted ones go on where they stopped: after a kill, give the same command again.
+    Ctrl-C and SIGTERM let every run save itself, and exit with code 75. docs/training.md describes the file.
+
+    Args:
+        file: A TOML or JSON file: `seeds`, `[run]` with what all runs share, `[grid]` with lists of values, `[[runs]]`.
+        out: Folder for the runs and the table; by default runs/ and the name of the file.
+        workers: Runs side by side, one thread each; 1 runs one after the other with all of torch's threads.
+        shard: Do only part i of n, as 2/8 in a job array; the table shows all that is there.
+        stop_at: Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted.
+        metric: Column of the table.
+        dry_run: List the runs and whether they are done; trains nothing.
+        json: Print the table's records as JSON.
+    """
+    if workers < 1:
+        raise ValueError(f"`--workers` must be at least 1, got {workers}.")
+    end = None if stop_at is None else moment(stop_at, datetime.now(), option="--stop-at")
+    number, of = parse_part(shard)
+    folder = out or Path("runs") / file.stem
+    trials = read_sweep(file).trials()
+    mine = share(trials, number, of)
+    if dry_run:
+        show_plan(mine, folder, as_json=json)
+        return
+    try:
+        with progress("sweep", console=Console(stderr=True)) as advance:
+            run_trials(mine, folder, cores=None if workers == 1 else workers, advance=advance, until=end)
+    except (TrainingInterrupted, KeyboardInterrupt) as stopped:
+        done = len(collect(mine, folder).outcomes)
+        print(f"ssno: interrupted with {done} of {len(mine)} runs done; the same command goes on.", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from stopped
+    results = collect(trials, folder)
+    records = results.records()
+    write_text(folder / "comparison.csv", csv_text(records))
+    if json:
+        print(to_text(records, indent=1))
+        return
+    console = Console()
+    console.print(comparison(results, metric).terminal())
+    missing = len(dict.fromkeys(trials)) - len(results.outcomes)
+    console.print(
+        f"{len(results.outcomes)} runs" + (f", {missing} still missing" if missing else "") + f" in {folder}."
+    )
+
+
+def comparison(results: Results, metric: str) -> Sheet:
+    """The runs that are done: mean and standard deviation over seeds, parameters and seconds of training."""
+    known = sorted(set.intersection(*(set(one.values) for one in results.outcomes.values())))
+    if metric not in known:
+        raise ValueError(f"`--metric` must be one of {', '.join(known)}, got {metric!r}.")
+    seconds: dict[str, list[float]] = {}
+    for trial, result in results.outcomes.items():
+        seconds.setdefault(trial.label, []).append(result.seconds)
+    extra = {
+        "seeds": {label: str(len(each)) for label, each in seconds.items()},
+        "parameters": results.parameters(),
+        "seconds": {label: f"{sum(each) / len(each):.0f}" for label, each in seconds.items()},
+    }
+    return results.sheet(
+        f"{metric} on test trajectories; mean ± standard deviation over seeds", metric=metric, extra=extra
+    )
+
+
+def show_plan(trials: list[Trial], folder: Path, *, as_json: bool) -> None:
+    """The runs, each with its folder and whether it is done."""
+    rows: list[dict[str, Any]] = [
+        {"run": trial.label, "seed": trial.seed, "folder": str(folder / trial.name), "done": is_done(trial, folder)}
+        for trial in trials
+    ]
+    if as_json:
+        print(to_text(rows, indent=1))
+        return
+    cells = tuple((row["run"], str(row["seed"]), row["folder"], "yes" if row["done"] else "no") for row in rows)
+    Console().print(Sheet(f"{len(rows)} runs", ("run", "seed", "folder", "done"), cells).terminal())

@@ -1,0 +1,168 @@
+"""`ssno sweep FILE`: runs from one file, each once, in shares, continued after a kill, compared."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from ssno.cli.main import main
+from ssno.experiments.campaign import is_done, perform
+from ssno.experiments.sweep import read_sweep, share, sweep_from
+from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
+from ssno.training.reporter import Silent
+from ssno.training.train import train
+
+FILE = """
+seeds = [0, 1]
+tested = 2
+
+[run]
+"data.name" = "waves.npz"
+"data.axes" = "batch time x"
+"model.model" = "ssno:tiny"
+
+[run.train]
+epochs = 1
+
+[grid]
+"train.learning_rate" = [1e-3, 3e-3]
+
+[[runs]]
+"model.model" = "ffno:tiny"
+"""
+BASE = {
+    "run": {
+        "data": {"name": "waves.npz", "axes": "batch time x"},
+        "model": {"model": "ssno:tiny"},
+        "train": {"epochs": 1},
+    }
+}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a small file of travelling waves and a sweep."""
+    monkeypatch.chdir(tmp_path)
+    x, t, phase = np.arange(16) / 16, np.arange(6) / 6, np.random.default_rng(0).random(20)
+    np.savez("waves.npz", u=np.sin(2 * np.pi * (x + t[:, None] + phase[:, None, None])))
+    Path("rates.toml").write_text(FILE)
+    return tmp_path
+
+
+def test_a_file_is_every_combination_and_the_listed_runs_with_every_seed() -> None:
+    trials = read_sweep("rates.toml").trials()
+    labels = ["learning_rate 0.001", "learning_rate 0.003", "model ffno:tiny"]
+    assert [(trial.label, trial.seed) for trial in trials] == [(label, seed) for seed in (0, 1) for label in labels]
+    assert [trial.run.train.learning_rate for trial in trials[:3]] == [1e-3, 3e-3, 3e-3]
+    assert all(trial.run.train.epochs == 1 and trial.tested == 2 for trial in trials)
+    assert trials[0].run.model.hidden_channels == 16
+    assert trials[0].run.model.boundary == "wrapped", "the recipe suits the model to its data, as `ssno train` does"
+    assert len({trial.name for trial in trials}) == 6
+
+
+def test_json_says_the_same_as_toml() -> None:
+    import tomllib
+
+    Path("rates.json").write_text(json.dumps(tomllib.loads(FILE)))
+    assert read_sweep("rates.json") == read_sweep("rates.toml")
+
+
+def test_shares_are_disjoint_and_complete() -> None:
+    trials = read_sweep("rates.toml").trials()
+    shares = [share(trials, number, 4) for number in (1, 2, 3, 4)]
+    assert sorted(trial.name for part in shares for trial in part) == sorted(trial.name for trial in trials)
+
+
+def test_a_sweep_runs_in_shares_skips_what_is_done_and_ends_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["sweep", "rates.toml", "--shard", "1/2"])
+    shown = capsys.readouterr().out
+    assert "3 still missing" in shown
+    folder = Path("runs/rates")
+    written = {file: file.stat().st_mtime_ns for file in folder.glob("*/trial.json")}
+    assert len(written) == 3
+    main(["sweep", "rates.toml"])
+    shown = capsys.readouterr().out
+    assert "6 runs in runs/rates." in shown
+    assert all(file.stat().st_mtime_ns == moment for file, moment in written.items())
+    with (folder / "comparison.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["label"], row["seed"]) for row in rows} == {
+        (trial.label, str(trial.seed)) for trial in read_sweep("rates.toml").trials()
+    }
+    mean = np.mean([float(row["rel_l2"]) for row in rows if row["label"] == "model ffno:tiny"])
+    assert f"{mean:.3g}" in shown
+    main(["sweep", "rates.toml", "--dry-run", "--json"])
+    assert all(row["done"] for row in json.loads(capsys.readouterr().out))
+
+
+def test_a_killed_run_goes_on_and_ends_bitwise_the_same(place: Path) -> None:
+    (trial,) = sweep_from(BASE).trials()
+    perform(trial, place / "whole")
+    with pytest.raises(TrainingInterrupted):
+        train(trial.run, folder=place / "broken" / trial.name, stop_after=2, reporter=Silent())
+    assert not is_done(trial, place / "broken")
+    perform(trial, place / "broken")
+    whole, broken = (load_file(place / part / trial.name / "model.safetensors") for part in ("whole", "broken"))
+    assert all((whole[name] == broken[name]).all() for name in whole)
+
+
+def test_a_sweep_that_runs_out_of_time_is_interrupted_not_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", "rates.toml", "--stop-at", "0.01s"])
+    assert stopped.value.code == EXIT_INTERRUPTED
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"grdi": {}}, "Unknown section `grdi`. Did you mean `grid`"),
+        ({"grid": {"train.epochs": 3}}, r"`grid.train.epochs` must be a list of values, got 3"),
+        ({"seeds": 3}, "`seeds` must be a list"),
+        ({"seeds": [-1]}, "`seeds` must be a list of whole numbers"),
+        ({"seeds": list(range(10_001))}, "1 to 10,000 runs"),
+        ({"recipe": "slow"}, "`recipe` must be one of fast, paper"),
+        ({"tested": 0}, "`tested` must be a number of test trajectories"),
+        ({"grid": {"train.seed": [1]}}, r"give `seeds = \[0, 1, 2\]` instead"),
+        ({"run": 3}, "must be tables of named fields"),
+        ({"runs": {"train.epochs": 2}}, "must be a list of tables"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(sections: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sweep_from({**BASE, **sections})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train.learnig_rate": [1.0]}, "Did you mean `train.learning_rate`"),
+        ({"train.epochs": [1.5]}, "`train.epochs` must be int, got 1.5"),
+        ({"train.epochs.x": [1]}, "'epochs' is a value, not a section"),
+        ({"model.model": ["ssno:huge"]}, "the only named size of 'ssno' is ssno:tiny"),
+    ],
+)
+def test_mistakes_in_a_run_are_named(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sweep_from({**BASE, "grid": changes}).trials()
+
+
+def test_files_that_are_no_sweeps_are_refused_by_name() -> None:
+    Path("broken.toml").write_text("seeds = [")
+    Path("list.json").write_text("[1]")
+    Path("rates.yaml").write_text("seeds: [1]")
+    for name, message in (("broken.toml", "broken.toml: "), ("list.json", "sections"), ("rates.yaml", "a .toml or")):
+        with pytest.raises(ValueError, match=message):
+            read_sweep(name)
+    with pytest.raises(FileNotFoundError, match="There is no file none.toml"):
+        read_sweep("none.toml")
+
+
+def test_metrics_and_workers_are_checked() -> None:
+    with pytest.raises(SystemExit):
+        main(["sweep", "rates.toml", "--workers", "0"])
+    with pytest.raises(SystemExit):
+        main(["sweep", "rates.toml", "--shard", "3/2"])
