@@ -111,7 +111,9 @@ class ScanWeights(NamedTuple):
         x = extended(x, extension)
         if self.taps is None:
             lines = x.transpose(1, 2).flatten(2)
-            carried = torch.stack([b.carried(lines, spacing=self.sampling.spacing) for b in self.blocks], dim=1)
+            whole = lines.to(self.mix.dtype)
+            carried = torch.stack([b.carried(whole, spacing=self.sampling.spacing) for b in self.blocks], dim=1)
+            carried = carried.to(x.dtype)
             y = carried.unflatten(3, (outer, -1)).transpose(2, 3)
         else:
             method = self.blocks[0].method

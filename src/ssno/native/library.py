@@ -17,7 +17,21 @@ from ssno.native.build import SWITCH, library
 
 log = logging.getLogger("ssno")
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("scan.cpp", "pointwise.cpp", "arithmetic.h", "product.h"))
+SOURCES = tuple(
+    Path(__file__).with_name(name)
+    for name in (
+        "scan.cpp",
+        "pointwise.cpp",
+        "scan_tiles.cpp",
+        "pointwise_tiles.cpp",
+        "arithmetic.h",
+        "blocks.h",
+        "product.h",
+        "tiles.h",
+    )
+)
+TILED_KINDS = {torch.float32: 1, torch.bfloat16: 2}
+"""Bits of `tiled_kinds`."""
 
 
 def load() -> ctypes.CDLL | None:
@@ -31,6 +45,12 @@ def _loaded() -> ctypes.CDLL | None:
     if found is not None:
         bind(found, *matrix_product())
     return found
+
+
+def tiled(kind: torch.dtype) -> bool:
+    """Whether products of such numbers are computed in tiles (`tiles.h`): AVX-512, for bfloat16 AVX512-BF16."""
+    found = load()
+    return found is not None and bool(found.tiled_kinds() & TILED_KINDS.get(kind, 0))
 
 
 def matrix_product() -> tuple[Any, Any]:

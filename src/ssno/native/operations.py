@@ -1,4 +1,7 @@
-"""The native operations on tensors: float32 on the CPU in, new contiguous tensors out.
+"""The native operations on tensors: float32 or bfloat16 on the CPU in, new contiguous tensors out.
+
+Features (x, y, residuals and their gradients) are of either kind; weights, kernels, biases, their gradients and the
+head's output are float32 always.
 
 Native code reads and writes by sizes alone, so this is its door: every tensor passes `checked`, which holds its shape
 against the operation's and lays its numbers out in order. The mathematics in PyTorch stands beside the callers
@@ -16,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import Parameter
 
-from ssno.native.library import load
+from ssno.native.library import load, tiled
 
 LARGEST = 2**31 - 1
 """Sizes are 32-bit integers in the matrix product."""
@@ -25,32 +28,45 @@ LONGEST_SCAN = 8192
 
 
 def available(*tensors: Tensor) -> bool:
-    """Whether the native operations can take these tensors: ordinary ones of float32 numbers in memory, not empty."""
+    """Whether the native operations can take these tensors: ordinary ones of float32 numbers in memory, not empty.
+
+    Where the processor multiplies bfloat16 numbers, those too.
+    """
     return all(_fits(tensor) for tensor in tensors) and load() is not None
 
 
 def available_bf16() -> bool:
     """Whether there are native operations on bfloat16 numbers: AVX512-BF16, in the processor and in the compiler."""
-    return False
+    return tiled(torch.bfloat16)
 
 
-def _fits(tensor: Tensor) -> bool:
+def _fits(tensor: Tensor, dtype: torch.dtype | None = None) -> bool:
     # Subclasses (fake tensors, wrappers of transformations) may have no memory to read.
     ordinary = type(tensor) in (Tensor, Parameter) and tensor.layout == torch.strided
-    return ordinary and tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.numel() > 0
+    if not ordinary or tensor.device.type != "cpu" or tensor.numel() == 0:
+        return False
+    if dtype is not None:
+        return tensor.dtype == dtype
+    return tensor.dtype == torch.float32 or (tensor.dtype == torch.bfloat16 and available_bf16())
 
 
-def checked(name: str, tensor: Tensor, *shape: int) -> Tensor:
+def checked(name: str, tensor: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """The tensor with its numbers in order and without gaps, or an error if it is not what the operation takes."""
-    if tuple(tensor.shape) != shape or not _fits(tensor) or max(shape) > LARGEST:
+    if tuple(tensor.shape) != shape or not _fits(tensor, dtype) or max(shape) > LARGEST:
+        kind = str(dtype).removeprefix("torch.")
         raise ValueError(
-            f"`{name}` must be a dense float32 tensor on the CPU of shape {shape}, each size from 1 to {LARGEST}; "
+            f"`{name}` must be a dense {kind} tensor on the CPU of shape {shape}, each size from 1 to {LARGEST}; "
             f"got a {type(tensor).__name__} of {tensor.dtype} on {tensor.device} with shape {tuple(tensor.shape)}. "
             "The engine 'torch' takes all kinds."
         )
     if tensor.is_neg() or tensor._is_zerotensor():  # a view that is negated on reading; zeros without memory
         tensor = tensor.clone()
     return tensor.contiguous()
+
+
+def _kind(features: Tensor) -> torch.dtype:
+    """What features are; without native bfloat16, float32 is expected."""
+    return torch.bfloat16 if features.dtype == torch.bfloat16 and available_bf16() else torch.float32
 
 
 def scan_forward(
@@ -64,13 +80,14 @@ def scan_forward(
     y = x.new_empty(channels, directions, outer, points, inner)
     _call(
         "scan_forward",
-        checked("x", x, channels, outer, points, inner),
+        checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
         checked("kernels", kernels, directions, channels, points),
         y,
         *_scan_sizes(x, kernels),
         c_int(backward),
         c_int(periodic),
         c_int(direct),
+        tiles=not direct,
     )
     return y
 
@@ -88,12 +105,12 @@ def scan_backward(
     directions = len(kernels)
     if points > LONGEST_SCAN:
         raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
-    grad_x, grad_kernels = x.new_empty(x.shape), x.new_zeros(kernels.shape)
+    grad_x, grad_kernels = x.new_empty(x.shape), kernels.new_zeros(kernels.shape)
     _call(
         "scan_backward",
-        checked("x", x, channels, outer, points, inner),
+        checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
         checked("kernels", kernels, directions, channels, points),
-        checked("grad_y", grad_y, channels, directions, outer, points, inner),
+        checked("grad_y", grad_y, channels, directions, outer, points, inner, dtype=_kind(x)),
         grad_x,
         grad_kernels,
         *_scan_sizes(x, kernels),
@@ -116,7 +133,7 @@ def gate_forward(
     _call(
         "gate_forward",
         *_gate_inputs(y, weight, bias),
-        None if residual is None else checked("residual", residual, channels, positions),
+        None if residual is None else checked("residual", residual, channels, positions, dtype=_kind(y)),
         c_float(copies),
         out,
         c_int(channels),
@@ -137,11 +154,11 @@ def gate_backward(
 ) -> GateGradients:
     """Gradients of everything but the residual, whose gradient is a multiple of `grad`."""
     channels, directions, positions = y.shape
-    found = GateGradients(y.new_empty(y.shape), y.new_zeros(weight.shape), y.new_zeros(bias.shape))
+    found = GateGradients(y.new_empty(y.shape), weight.new_zeros(weight.shape), bias.new_zeros(bias.shape))
     _call(
         "gate_backward",
         *_gate_inputs(y, weight, bias),
-        checked("grad", grad, channels, positions),
+        checked("grad", grad, channels, positions, dtype=_kind(y)),
         *found,
         c_int(channels),
         c_int(directions),
@@ -158,7 +175,7 @@ def head_forward(
     b2: Float[Tensor, " c"],
 ) -> Float[Tensor, "c p"]:
     """w2 GELU(w1 x + b1) + b2 at every position."""
-    out = x.new_empty(len(w2), x.shape[1])
+    out = w1.new_empty(len(w2), x.shape[1])
     inputs = _head_inputs(x, w1, b1, w2)
     _call("head_forward", *inputs, checked("b2", b2, len(w2)), out, *_head_sizes(x, w1, w2))
     return out
@@ -180,17 +197,26 @@ def head_backward(
     grad: Float[Tensor, "c p"],
 ) -> HeadGradients:
     """Gradients of the head's input, weights and biases."""
-    grad_w1, grad_b1, grad_w2 = (x.new_zeros(tensor.shape) for tensor in (w1, b1, w2))
-    found = HeadGradients(x.new_empty(x.shape), grad_w1, grad_b1, grad_w2, x.new_zeros(len(w2)))
+    grad_w1, grad_b1, grad_w2 = (tensor.new_zeros(tensor.shape) for tensor in (w1, b1, w2))
+    found = HeadGradients(x.new_empty(x.shape), grad_w1, grad_b1, grad_w2, w2.new_zeros(len(w2)))
     inputs = _head_inputs(x, w1, b1, w2)
     _call("head_backward", *inputs, checked("grad", grad, len(w2), x.shape[1]), *found, *_head_sizes(x, w1, w2))
     return found
 
 
-def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | None) -> None:
-    """Call the library with the addresses of tensors, other arguments as they are, and the number of threads."""
+def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | None, tiles: bool = True) -> None:
+    """Call the library with the addresses of tensors, other arguments as they are, and the number of threads.
+
+    The first argument says which numbers features are. `tiles` lets float32 be multiplied in tiles where that works.
+    """
     found: CDLL | None = load()
     assert found is not None, "ask `available` first"
+    features = arguments[0]
+    assert isinstance(features, Tensor)
+    if features.dtype == torch.bfloat16:
+        name += "_bf16"
+    elif tiles and tiled(torch.float32):
+        name += "_float32"
     plain = [c_void_p(a.data_ptr()) if isinstance(a, Tensor) else a for a in arguments]
     getattr(found, name)(*plain, c_int(torch.get_num_threads()))
 
@@ -204,7 +230,7 @@ def _scan_sizes(x: Tensor, kernels: Tensor) -> tuple[c_int, c_int, c_int64, c_in
 def _gate_inputs(y: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     channels, directions, positions = y.shape
     return (
-        checked("y", y, channels, directions, positions),
+        checked("y", y, channels, directions, positions, dtype=_kind(y)),
         checked("weight", weight, directions, 2 * channels, channels),
         checked("bias", bias, directions, 2 * channels),
     )
@@ -214,7 +240,7 @@ def _head_inputs(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor) -> tuple[Tensor,
     channels, positions = x.shape
     wide = len(w1)
     return (
-        checked("x", x, channels, positions),
+        checked("x", x, channels, positions, dtype=_kind(x)),
         checked("w1", w1, wide, channels),
         checked("b1", b1, wide),
         checked("w2", w2, len(w2), wide),

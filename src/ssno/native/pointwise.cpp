@@ -9,41 +9,11 @@
 //
 // Features are (channel, position) with positions contiguous. Matrices are row-major.
 
-#include "arithmetic.h"
+#include "blocks.h"
 
 namespace {
 
-constexpr int BLOCK = 512;    // positions per block: a block of 64 channels is 128 KiB
-constexpr int SMALLEST = 64;  // fewer are not worth a second thread
-
-// How positions are shared out: `count` blocks of `size`, over so many threads.
-struct Blocks {
-    std::int64_t positions, count;
-    int size, threads;
-
-    Blocks(std::int64_t all, int available) : positions(all) {
-        const std::int64_t share = (all + available - 1) / available;  // a short field is split among the threads too
-        size = static_cast<int>(std::min<std::int64_t>(BLOCK, std::max<std::int64_t>(SMALLEST, share)));
-        count = (all + size - 1) / size;
-        threads = static_cast<int>(std::min<std::int64_t>(available, count));
-    }
-};
-
-// Run `body(first, count, thread)` over blocks of positions, every matrix product on the thread that asks for it.
-template <typename Body>
-void over(const Blocks& blocks, Body body) {
-#pragma omp parallel num_threads(blocks.threads)
-    {
-        const int before = set_gemm_threads(1);
-        const int thread = omp_get_thread_num();
-#pragma omp for schedule(static)
-        for (std::int64_t block = 0; block < blocks.count; ++block) {
-            const std::int64_t first = block * blocks.size;
-            body(first, static_cast<int>(std::min<std::int64_t>(blocks.size, blocks.positions - first)), thread);
-        }
-        set_gemm_threads(before);
-    }
-}
+constexpr int BLOCK = 512;  // positions per block: a block of 64 channels is 128 KiB
 
 // Add the threads' parts, in order, to `total`.
 void add_parts(const std::vector<float>& parts, int threads, std::int64_t size, float* total) {
@@ -59,7 +29,7 @@ extern "C" {
 void gate_forward(const float* y, const float* weight, const float* bias, const float* residual, float copies, float* out,
                   int channels, int directions, std::int64_t positions, int threads) {
     const int h = channels;
-    over(Blocks(positions, threads), [&](std::int64_t first, int count, int) {
+    over(Blocks(positions, threads, BLOCK), [&](std::int64_t first, int count, int) {
         float* active = scratch(static_cast<std::int64_t>(3) * h * BLOCK);
         float* mixed = active + static_cast<std::int64_t>(h) * BLOCK;
         for (int d = 0; d < directions; ++d) {
@@ -98,7 +68,7 @@ void gate_backward(const float* y, const float* weight, const float* bias, const
                    float* grad_weight, float* grad_bias, int channels, int directions, std::int64_t positions,
                    int threads) {
     const int h = channels;
-    const Blocks blocks(positions, threads);
+    const Blocks blocks(positions, threads, BLOCK);
     const std::int64_t weights = static_cast<std::int64_t>(directions) * 2 * h * h, biases = directions * 2 * h;
     std::vector<float> weight_parts(blocks.threads * weights), bias_parts(blocks.threads * biases);
     over(blocks, [&](std::int64_t first, int count, int thread) {
@@ -154,7 +124,7 @@ void gate_backward(const float* y, const float* weight, const float* bias, const
 // x: (h, p); W1 (wide, h), b1; W2 (fields, wide), b2; out: (fields, p).
 void head_forward(const float* x, const float* w1, const float* b1, const float* w2, const float* b2, float* out,
                   int channels, int wide, int fields, std::int64_t positions, int threads) {
-    over(Blocks(positions, threads), [&](std::int64_t first, int count, int) {
+    over(Blocks(positions, threads, BLOCK), [&](std::int64_t first, int count, int) {
         float* hidden = scratch(static_cast<std::int64_t>(wide) * BLOCK);
         gemm(false, false, wide, count, channels, w1, channels, x + first, static_cast<int>(positions), 0.0f, hidden,
              BLOCK);
@@ -173,7 +143,7 @@ void head_forward(const float* x, const float* w1, const float* b1, const float*
 void head_backward(const float* x, const float* w1, const float* b1, const float* w2, const float* grad_out,
                    float* grad_x, float* grad_w1, float* grad_b1, float* grad_w2, float* grad_b2, int channels, int wide,
                    int fields, std::int64_t positions, int threads) {
-    const Blocks blocks(positions, threads);
+    const Blocks blocks(positions, threads, BLOCK);
     const std::int64_t size1 = static_cast<std::int64_t>(wide) * channels, size2 = static_cast<std::int64_t>(fields) * wide;
     std::vector<float> parts1(blocks.threads * size1), parts2(blocks.threads * size2);
     std::vector<float> bias1(blocks.threads * wide), bias2(blocks.threads * fields);

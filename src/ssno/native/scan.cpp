@@ -217,6 +217,18 @@ void bind(void* gemm_pointer, void* threads_pointer) {
     set_gemm_threads = given ? reinterpret_cast<SetThreads>(threads_pointer) : one_thread;
 }
 
+// Which numbers tiles multiply on this machine: bit 0 float32, bit 1 bfloat16.
+int tiled_kinds() {
+    int kinds = 0;
+#ifdef __AVX512F__
+    kinds |= 1;
+#endif
+#ifdef __AVX512BF16__
+    kinds |= 2;
+#endif
+    return kinds;
+}
+
 // x: (h, outer, points, inner); kernels: (d, h, points), bit d of `backward` gives its direction; y: (h, d, *lines).
 void scan_forward(const float* x, const float* kernels, float* y, int channels, int directions, std::int64_t outer,
                   int points, int inner, int backward, int periodic, int direct, int threads) {

@@ -88,6 +88,9 @@ def scan_taps(
     if method == "fused":
         backward = sum(1 << d for d, direction in enumerate(directions) if direction == "backward")
         return fused_scan(x, taps, backward=backward, periodic=periodic)
+    if x.dtype == torch.bfloat16 and taps.dtype != x.dtype:  # only native code multiplies such features
+        whole = scan_taps(x.to(taps.dtype), taps, directions, periodic=periodic, method=method, matrix=matrix)
+        return whole.to(x.dtype)
     lines = x.transpose(1, 2).reshape(channels, length, outer * inner)
     if method == "toeplitz":
         scanned = multiply(stacked_matrices(taps, directions, periodic) if matrix is None else matrix, lines)

@@ -1,0 +1,351 @@
+// A scan (see scan.cpp) by products in tiles, in float32 and in bfloat16. Kernels and their gradients are float32 in both.
+//
+// The matrix of a scan is never built: every row of it is a piece of one line of 2 points - 1 numbers, from which single
+// lanes are broadcast as they are needed, and those left or right of the diagonal that are zero are skipped. A tile takes
+// 32 lines at a time. The gradient of a kernel is a correlation, d kernel[m] = sum_i grad_y[i] x[i - m], summed over lines
+// lane by lane; eight distances at a time meet four points. Lines that lie one after the other in memory (inner = 1, as
+// those of memory over time) are convolved directly.
+
+#include "arithmetic.h"
+#include "tiles.h"
+
+#ifdef __AVX512F__
+
+namespace {
+
+using namespace tiles;
+
+constexpr int BEFORE = ROWS;   // zeros before the line of a matrix: rows of a tile below the last point
+constexpr int APART = 8, TOGETHER = 4;  // distances and points of a correlation at a time
+constexpr double WORTH_A_THREAD = 5e5;
+
+struct Scan {
+    int channels, directions;
+    std::int64_t outer;
+    int points, inner, backward;
+    bool periodic;
+
+    std::int64_t lines() const { return outer * inner; }
+    std::int64_t size() const { return outer * points * inner; }
+    bool reversed(int d) const { return backward >> d & 1; }
+    int even() const { return round_up(points, 2); }
+    std::int64_t line_length() const { return BEFORE + 2 * static_cast<std::int64_t>(points) + 2 + ROWS; }
+};
+
+// Entry (i, j) of the matrix is line[points - 1 - i + j]: kernel[i - j] forwards, kernel[j - i] backwards.
+template <typename T>
+typename T::Number* build_line(const float* kernel, const Scan& scan, bool reversed, typename T::Number* room) {
+    const int l = scan.points;
+    std::memset(room, 0, scan.line_length() * sizeof *room);
+    typename T::Number* line = room + BEFORE;
+    for (int shift = 1 - l; shift < l; ++shift) {  // j - i
+        const int distance = reversed ? shift : -shift;
+        if (distance >= 0 || scan.periodic) line[l - 1 + shift] = T::number(kernel[distance >= 0 ? distance : distance + l]);
+    }
+    return line;
+}
+
+// Where the numbers of up to 32 lines are: line q of a field lies at (q / inner, point, q % inner).
+template <typename T>
+struct Columns {
+    using Number = typename T::Number;
+    const Scan& scan;
+    std::int64_t first;
+    int count;
+
+    // The row of one point, as it lies; zeros after the last line.
+    void gather(const Number* field, int point, Number* row) const {
+        std::int64_t q = first;
+        int done = 0;
+        while (done < count) {
+            const std::int64_t o = q / scan.inner;
+            const int i = static_cast<int>(q % scan.inner), length = std::min(scan.inner - i, count - done);
+            std::memcpy(row + done, field + (o * scan.points + point) * scan.inner + i, length * sizeof(Number));
+            done += length;
+            q += length;
+        }
+        std::memset(row + count, 0, (WIDTH - count) * sizeof(Number));
+    }
+
+    void scatter(const Number* row, int point, Number* field) const {
+        std::int64_t q = first;
+        int done = 0;
+        while (done < count) {
+            const std::int64_t o = q / scan.inner;
+            const int i = static_cast<int>(q % scan.inner), length = std::min(scan.inner - i, count - done);
+            std::memcpy(field + (o * scan.points + point) * scan.inner + i, row + done, length * sizeof(Number));
+            done += length;
+            q += length;
+        }
+    }
+
+    // Rows of all points one after the other, (points, 32).
+    void gather_all(const Number* field, Number* rows) const {
+        if (count == WIDTH && scan.inner % WIDTH == 0) {  // the usual case: one run of numbers per point
+            const Number* from = field + first / scan.inner * scan.points * scan.inner + first % scan.inner;
+            for (int point = 0; point < scan.points; ++point)
+                std::memcpy(rows + point * WIDTH, from + static_cast<std::int64_t>(point) * scan.inner, WIDTH * sizeof(Number));
+            return;
+        }
+        for (int point = 0; point < scan.points; ++point) gather(field, point, rows + point * WIDTH);
+    }
+};
+
+// (points, 32) numbers packed: K points side by side.
+template <typename T>
+void pack_rows(const typename T::Number* rows, int points, Lane* packed) {
+    for (int i = 0; i < points; i += T::K, packed += WIDTH)
+        for (int v = 0; v < VECTORS; ++v)
+            _mm512_storeu_si512(packed + v * LANES, T::pack(rows + i * WIDTH + v * LANES, WIDTH, points - i, 0xffff));
+}
+
+// Lanes of the second factor that rows [row, row + 8) of a matrix meet: all, or those on one side of its diagonal.
+template <typename T>
+void lanes_met(const Scan& scan, bool reversed, int row, int& first, int& last) {
+    const int all = (scan.points + T::K - 1) / T::K;
+    first = scan.periodic || !reversed ? 0 : row / T::K;
+    last = scan.periodic || reversed ? all : std::min(all, (row + ROWS + T::K - 1) / T::K);
+}
+
+template <typename T>
+inline void add_rows(Sums& sums, const typename T::Number* line, const Scan& scan, bool reversed, int row, const Lane* packed) {
+    int first, last;
+    lanes_met<T>(scan, reversed, row, first, last);
+    add_product<T>(sums, line + scan.points - 1 - row + first * T::K, -1, T::K, packed + static_cast<std::int64_t>(first) * WIDTH,
+                   WIDTH, last - first);
+}
+
+template <typename T>
+inline void store_tile(const Sums& sums, int row, const Columns<T>& columns, typename T::Number* field) {
+    const Scan& scan = columns.scan;
+    const int rows = std::min(ROWS, scan.points - row);
+    if (columns.count == WIDTH && scan.inner % WIDTH == 0) {
+        typename T::Number* to = field + columns.first / scan.inner * scan.points * scan.inner + columns.first % scan.inner;
+        for (int r = 0; r < rows; ++r)
+            for (int v = 0; v < VECTORS; ++v)
+                T::store(to + static_cast<std::int64_t>(row + r) * scan.inner + v * LANES, 0xffff, sums[r][v]);
+        return;
+    }
+    for (int r = 0; r < rows; ++r) {
+        alignas(64) typename T::Number numbers[WIDTH];
+        for (int v = 0; v < VECTORS; ++v) T::store(numbers + v * LANES, 0xffff, sums[r][v]);
+        columns.scatter(numbers, row + r, field);
+    }
+}
+
+// to[m] (sixteen lanes each) += sum_i a[i] b[i - m] over 32 lines; b begins `points` rows before its first point: with
+// zeros, or with itself on a circle.
+template <typename T>
+void correlate(const typename T::Number* a, const typename T::Number* b, const Scan& scan, float* to) {
+    constexpr int VECTORS_PER_ROW = VECTORS / T::K;
+    const int l = scan.points;
+    for (int m = 0; m < l; m += APART) {
+        __m512 sums[APART];
+        for (int n = 0; n < APART; ++n) sums[n] = _mm512_loadu_ps(to + (m + n) * LANES);
+        const int first = scan.periodic ? 0 : m;
+        for (int v = 0; v < VECTORS_PER_ROW; ++v) {
+            const Lane* of_a = reinterpret_cast<const Lane*>(a) + v * LANES;
+            const Lane* of_b = reinterpret_cast<const Lane*>(b) + v * LANES;
+            constexpr int ROW = WIDTH / T::K;  // lanes
+            for (int i = first; i < l; i += TOGETHER) {  // `a` has zeros after its last point
+                __m512i own[TOGETHER], other[APART + TOGETHER - 1];
+#pragma GCC unroll 4
+                for (int j = 0; j < TOGETHER; ++j) own[j] = _mm512_loadu_si512(of_a + (i + j) * ROW);
+                const Lane* lowest = of_b + static_cast<std::int64_t>(l + i - m - (APART - 1)) * ROW;
+#pragma GCC unroll 11
+                for (int j = 0; j < APART + TOGETHER - 1; ++j) other[j] = _mm512_loadu_si512(lowest + j * ROW);
+#pragma GCC unroll 4
+                for (int j = 0; j < TOGETHER; ++j)
+#pragma GCC unroll 8
+                    for (int n = 0; n < APART; ++n) sums[n] = T::dot(sums[n], own[j], other[j + APART - 1 - n]);
+            }
+        }
+        for (int n = 0; n < APART; ++n) _mm512_storeu_ps(to + (m + n) * LANES, sums[n]);
+    }
+}
+
+// Lines one after the other: y[t] = sum_k kernel[k] x[t - k], or x[t + k]; taps after the last that is not zero are left out.
+template <typename T>
+void convolve_lines(const float* kernel, const Scan& scan, bool reversed, bool add, const typename T::Number* x,
+                    typename T::Number* y, float* room) {
+    const int l = scan.points, wide = round_up(l, LANES);
+    int taps = l;
+    while (taps > 1 && kernel[taps - 1] == 0.0f) --taps;
+    float* line = room;  // l numbers before the line, the line, l after it
+    std::memset(line, 0, (2 * static_cast<std::int64_t>(l) + wide + LANES) * sizeof *line);
+    for (std::int64_t o = 0; o < scan.lines(); ++o) {
+        const typename T::Number* from = x + o * l;
+        typename T::Number* to = y + o * l;
+        for (int t = 0; t < l; t += LANES) {
+            const __mmask16 mask = first_lanes(l - t);
+            const __m512 values = T::load(from + t, mask);
+            _mm512_mask_storeu_ps(line + l + t, mask, values);
+            if (scan.periodic) {
+                _mm512_mask_storeu_ps(line + t, mask, values);
+                _mm512_mask_storeu_ps(line + 2 * l + t, mask, values);
+            }
+        }
+        for (int t = 0; t < l; t += LANES) {
+            const __mmask16 mask = first_lanes(l - t);
+            __m512 sum = add ? T::load(to + t, mask) : _mm512_setzero_ps();
+            const float* at = line + l + t;
+            for (int k = 0; k < taps; ++k)
+                sum = _mm512_fmadd_ps(_mm512_set1_ps(kernel[k]), _mm512_loadu_ps(reversed ? at + k : at - k), sum);
+            T::store(to + t, mask, sum);
+        }
+    }
+}
+
+// to[m] (sixteen lanes each) += sum_t a[t] b[t - m], line by line.
+template <typename T>
+void correlate_lines(const typename T::Number* a, const typename T::Number* b, const Scan& scan, float* to, float* room) {
+    const int l = scan.points, wide = round_up(l, LANES);
+    float *own = room, *other = room + wide;  // `other` begins l numbers before its first point
+    std::memset(room, 0, (2 * static_cast<std::int64_t>(wide) + l + LANES) * sizeof *room);
+    for (std::int64_t o = 0; o < scan.lines(); ++o) {
+        for (int t = 0; t < l; t += LANES) {
+            const __mmask16 mask = first_lanes(l - t);
+            const __m512 values = T::load(b + o * l + t, mask);
+            _mm512_mask_storeu_ps(own + t, mask, T::load(a + o * l + t, mask));
+            _mm512_mask_storeu_ps(other + l + t, mask, values);
+            if (scan.periodic) _mm512_mask_storeu_ps(other + t, mask, values);
+        }
+        for (int m = 0; m < l; ++m) {
+            __m512 sum = _mm512_loadu_ps(to + m * LANES);
+            for (int t = scan.periodic ? 0 : m / LANES * LANES; t < l; t += LANES)
+                sum = _mm512_fmadd_ps(_mm512_loadu_ps(own + t), _mm512_loadu_ps(other + l + t - m), sum);
+            _mm512_storeu_ps(to + m * LANES, sum);
+        }
+    }
+}
+
+std::int64_t room_for_lines(const Scan& scan) { return 4 * static_cast<std::int64_t>(round_up(scan.points, LANES)) + 4 * LANES; }
+
+template <typename T>
+void scan_ahead(const typename T::Number* x, const float* kernels, typename T::Number* y, const Scan& scan, int threads) {
+    using Number = typename T::Number;
+    const int l = scan.points;
+    const bool small = static_cast<double>(scan.channels) * scan.directions * scan.lines() * l * l < WORTH_A_THREAD;
+#pragma omp parallel for schedule(static) num_threads(small ? 1 : std::min(threads, scan.channels))
+    for (int c = 0; c < scan.channels; ++c) {
+        const std::int64_t size = scan.size();
+        Room room(scan.directions * (scan.line_length() + 32) * sizeof(Number) + static_cast<std::int64_t>(l + 2) * WIDTH * 2 * sizeof(Lane) +
+                  room_for_lines(scan) * sizeof(float));
+        if (scan.inner == 1) {
+            float* work = room.take<float>(room_for_lines(scan));
+            for (int d = 0; d < scan.directions; ++d)
+                convolve_lines<T>(kernels + (static_cast<std::int64_t>(d) * scan.channels + c) * l, scan, scan.reversed(d), false,
+                                  x + c * size, y + (static_cast<std::int64_t>(c) * scan.directions + d) * size, work);
+            continue;
+        }
+        Number* lines = room.take<Number>(scan.directions * scan.line_length());
+        Number* rows = room.take<Number>(static_cast<std::int64_t>(l) * WIDTH);
+        Lane* packed = room.take<Lane>(static_cast<std::int64_t>(l + 1) * WIDTH);
+        for (int d = 0; d < scan.directions; ++d)
+            build_line<T>(kernels + (static_cast<std::int64_t>(d) * scan.channels + c) * l, scan, scan.reversed(d),
+                          lines + d * scan.line_length());
+        for (std::int64_t first = 0; first < scan.lines(); first += WIDTH) {
+            const Columns<T> columns{scan, first, static_cast<int>(std::min<std::int64_t>(WIDTH, scan.lines() - first))};
+            columns.gather_all(x + c * size, rows);
+            pack_rows<T>(rows, l, packed);
+            for (int d = 0; d < scan.directions; ++d)
+                for (int row = 0; row < l; row += ROWS) {
+                    Sums sums;
+                    clear(sums);
+                    add_rows<T>(sums, lines + d * scan.line_length() + BEFORE, scan, scan.reversed(d), row, packed);
+                    store_tile<T>(sums, row, columns, y + (static_cast<std::int64_t>(c) * scan.directions + d) * size);
+                }
+        }
+    }
+}
+
+template <typename T>
+void scan_back(const typename T::Number* x, const float* kernels, const typename T::Number* grad_y, typename T::Number* grad_x,
+               float* grad_kernels, const Scan& scan, int threads) {
+    using Number = typename T::Number;
+    const int l = scan.points, distances = round_up(l, APART);
+#pragma omp parallel for schedule(static) num_threads(std::min(threads, scan.channels))
+    for (int c = 0; c < scan.channels; ++c) {
+        const std::int64_t size = scan.size(), field = static_cast<std::int64_t>(2 * l + TOGETHER + APART) * WIDTH;
+        Room room((scan.directions * (scan.line_length() + 32) + (scan.directions + 1) * (field + APART * WIDTH)) * sizeof(Number) +
+                  static_cast<std::int64_t>(l + 2) * WIDTH * sizeof(Lane) * scan.directions +
+                  (static_cast<std::int64_t>(scan.directions) * distances * LANES + room_for_lines(scan)) * sizeof(float));
+        float* found = room.take<float>(static_cast<std::int64_t>(scan.directions) * distances * LANES);
+        std::memset(found, 0, static_cast<std::int64_t>(scan.directions) * distances * LANES * sizeof(float));
+        const auto kernel_of = [&](int d) { return kernels + (static_cast<std::int64_t>(d) * scan.channels + c) * l; };
+        const auto grad_of = [&](int d) { return grad_y + (static_cast<std::int64_t>(c) * scan.directions + d) * size; };
+        if (scan.inner == 1) {
+            float* work = room.take<float>(room_for_lines(scan));
+            for (int d = 0; d < scan.directions; ++d) {
+                convolve_lines<T>(kernel_of(d), scan, !scan.reversed(d), d > 0, grad_of(d), grad_x + c * size, work);
+                if (scan.reversed(d))
+                    correlate_lines<T>(x + c * size, grad_of(d), scan, found + static_cast<std::int64_t>(d) * distances * LANES, work);
+                else
+                    correlate_lines<T>(grad_of(d), x + c * size, scan, found + static_cast<std::int64_t>(d) * distances * LANES, work);
+            }
+        } else {
+            Number* lines = room.take<Number>(scan.directions * scan.line_length());
+            // Fields of 32 lines: `points` rows before the first point, zero or a circle's other end; zeros after the last.
+            Number* fields = room.take<Number>((scan.directions + 1) * field + APART * WIDTH) + APART * WIDTH;
+            Lane* packed = room.take<Lane>(static_cast<std::int64_t>(scan.directions) * (l + 1) * WIDTH);
+            std::memset(fields - APART * WIDTH, 0, ((scan.directions + 1) * field + APART * WIDTH) * sizeof(Number));
+            for (int d = 0; d < scan.directions; ++d)
+                build_line<T>(kernel_of(d), scan, !scan.reversed(d), lines + d * scan.line_length());
+            const std::int64_t lanes = static_cast<std::int64_t>(l + 1) * WIDTH;
+            for (std::int64_t first = 0; first < scan.lines(); first += WIDTH) {
+                const Columns<T> columns{scan, first, static_cast<int>(std::min<std::int64_t>(WIDTH, scan.lines() - first))};
+                Number* own = fields + scan.directions * field;
+                columns.gather_all(x + c * size, own + static_cast<std::int64_t>(l) * WIDTH);
+                for (int d = 0; d < scan.directions; ++d) {
+                    Number* rows = fields + d * field + static_cast<std::int64_t>(l) * WIDTH;
+                    columns.gather_all(grad_of(d), rows);
+                    pack_rows<T>(rows, l, packed + d * lanes);
+                }
+                for (int f = 0; f <= scan.directions && scan.periodic; ++f)
+                    std::memcpy(fields + f * field, fields + f * field + static_cast<std::int64_t>(l) * WIDTH,
+                                static_cast<std::int64_t>(l) * WIDTH * sizeof(Number));
+                for (int row = 0; row < l; row += ROWS) {
+                    Sums sums;
+                    clear(sums);
+                    for (int d = 0; d < scan.directions; ++d)
+                        add_rows<T>(sums, lines + d * scan.line_length() + BEFORE, scan, !scan.reversed(d), row, packed + d * lanes);
+                    store_tile<T>(sums, row, columns, grad_x + c * size);
+                }
+                for (int d = 0; d < scan.directions; ++d) {
+                    const Number* a = scan.reversed(d) ? own : fields + d * field;
+                    const Number* b = scan.reversed(d) ? fields + d * field : own;
+                    correlate<T>(a + static_cast<std::int64_t>(l) * WIDTH, b, scan, found + static_cast<std::int64_t>(d) * distances * LANES);
+                }
+            }
+        }
+        for (int d = 0; d < scan.directions; ++d)
+            for (int m = 0; m < l; ++m)
+                grad_kernels[(static_cast<std::int64_t>(d) * scan.channels + c) * l + m] =
+                    _mm512_reduce_add_ps(_mm512_loadu_ps(found + (static_cast<std::int64_t>(d) * distances + m) * LANES));
+    }
+}
+
+}  // namespace
+
+extern "C" {
+
+#define SCANS(NAME, T)                                                                                                   \
+    void scan_forward_##NAME(const T::Number* x, const float* kernels, T::Number* y, int channels, int directions,       \
+                             std::int64_t outer, int points, int inner, int backward, int periodic, int, int threads) {  \
+        scan_ahead<T>(x, kernels, y, Scan{channels, directions, outer, points, inner, backward, periodic != 0}, threads); \
+    }                                                                                                                    \
+    void scan_backward_##NAME(const T::Number* x, const float* kernels, const T::Number* grad_y, T::Number* grad_x,      \
+                              float* grad_kernels, int channels, int directions, std::int64_t outer, int points,         \
+                              int inner, int backward, int periodic, int threads) {                                      \
+        scan_back<T>(x, kernels, grad_y, grad_x, grad_kernels,                                                           \
+                     Scan{channels, directions, outer, points, inner, backward, periodic != 0}, threads);                \
+    }
+
+SCANS(float32, Single)
+#ifdef __AVX512BF16__
+SCANS(bf16, Half)
+#endif
+
+}  // extern "C"
+
+#endif  // __AVX512F__
