@@ -3,11 +3,15 @@
 import json
 import math
 import os
+import re
 import resource
 import shutil
 import signal
 import sys
+import types
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -453,7 +457,8 @@ def test_damage_inside_a_log_is_named(tmp_path) -> None:
 def test_plain_and_live_reports_show_the_numbers(waves, capsys) -> None:
     train(tiny(), waves, epochs=2, batch_size=8, reporter=Plain(seconds=0.0))
     plain = capsys.readouterr().err
-    assert "epoch 2 of 2" in plain
+    assert re.search(r"epoch 1 of 2  .* \d+\.\d s  left 00:00:0\d", plain)
+    assert re.search(r"epoch 2 of 2  .* \d+\.\d s(  best)?\n", plain), "nothing is left after the last epoch"
     assert "left 00:00:0" in plain
     assert "GiB" in plain
     from rich.console import Console
@@ -502,17 +507,78 @@ class Persistence(nn.Module):
 def test_tensorboard_gets_the_same_numbers(tmp_path, waves) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    train(tiny(), waves, epochs=2, folder=tmp_path, tensorboard=True, reporter=Silent())
+    train(tiny(), waves, epochs=2, folder=tmp_path, loggers=["tensorboard"], reporter=Silent())
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     logged = [line["rel_l2"] for line in read_log(tmp_path) if "rel_l2" in line]
     assert [event.value for event in events.Scalars("epoch/rel_l2")] == pytest.approx(logged, rel=1e-6)
 
 
+class FakeWandb(types.ModuleType):
+    """What is used of wandb: `init` gives a run, which logs and finishes."""
+
+    def __init__(self) -> None:
+        super().__init__("wandb")
+        self.opened: list[dict] = []
+        self.lines: list[tuple[int, dict]] = []
+        self.finished = 0
+
+    def init(self, **options) -> "FakeWandb":
+        self.opened.append(options)
+        return self
+
+    def log(self, numbers: dict, *, step: int) -> None:
+        self.lines.append((step, numbers))
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def test_wandb_gets_the_same_numbers_and_a_resumed_run_continues_its_own(tmp_path, waves, monkeypatch) -> None:
+    wandb = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    for stop, resume in ((3, False), (None, True)):
+        with suppress(TrainingInterrupted):
+            train(
+                tiny(),
+                waves,
+                epochs=2,
+                folder=tmp_path,
+                loggers=["wandb"],
+                reporter=Silent(),
+                stop_after=stop,
+                resume=resume,
+            )
+    logged = {(step, name): value for step, numbers in wandb.lines for name, value in numbers.items()}
+    for line in read_log(tmp_path):
+        for name, value in line.items():
+            if isinstance(value, float):
+                assert logged[line["step"], f"{line['kind']}/{name}"] == value
+    first, second = wandb.opened
+    assert first["id"] == second["id"]
+    assert second["resume"] == "allow"
+    assert first["config"]["train"]["epochs"] == 2
+    assert wandb.finished == 2
+
+
+def test_without_wandb_the_error_says_what_to_install(tmp_path, waves, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(ImportError, match=r"pip install 'ssno\[wandb\]'"):
+        train(tiny(), waves, epochs=1, folder=tmp_path, loggers=["wandb"], reporter=Silent())
+
+
+def test_a_time_to_stop_that_has_come_saves_and_stops(tmp_path, waves) -> None:
+    with pytest.raises(TrainingInterrupted, match="Stopped after step 1 of"):
+        train(tiny(), waves, epochs=1, folder=tmp_path, stop_at=datetime.now(), reporter=Silent())
+    later = datetime.now() + timedelta(hours=1)
+    train(tiny(), waves, epochs=1, folder=tmp_path, stop_at=later, resume=True, reporter=Silent())
+    assert load_checkpoint(tmp_path / "last")[1].finished
+
+
 def test_without_tensorboard_the_error_says_what_to_install(tmp_path, waves, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match=r"pip install 'ssno\[tensorboard\]'"):
-        train(tiny(), waves, epochs=1, folder=tmp_path, tensorboard=True, reporter=Silent())
+        train(tiny(), waves, epochs=1, folder=tmp_path, loggers=["tensorboard"], reporter=Silent())
 
 
 def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint(tmp_path, waves, valid_waves) -> None:

@@ -16,13 +16,15 @@ import os
 import re
 import sys
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic
+from typing import Annotated, Any, Generic, get_args
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
 from ssno.cli.main import run as run_command
 from ssno.cli.main import say
@@ -32,6 +34,7 @@ from ssno.data.make.recipes import generate_command
 from ssno.data.options import DataOptions
 from ssno.models.registry import named_model
 from ssno.runs.layout import is_run
+from ssno.runs.log import Logger
 from ssno.runs.options import recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import ModelConfig, Run, read_run
@@ -74,8 +77,12 @@ class Command(Generic[ModelConfig]):
     """Stop after so many steps, as if interrupted."""
     processes: int = 1
     """Train with so many processes on this machine, each on its share of every batch."""
+    stop_at: str | None = None
+    """Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted: save, exit with code 75."""
     tensorboard: bool = False
     """Also write TensorBoard's files to the run; needs ssno[tensorboard]."""
+    wandb: bool = False
+    """Also log to Weights & Biases; needs ssno[wandb]."""
     device: Device = "auto"
     json: bool = False
     """Print the result as JSON."""
@@ -97,6 +104,7 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
     """Train, resume, check or foresee, as the command says."""
     folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
     resume = command.resume and (not auto or is_run(folder))
+    end = None if command.stop_at is None else moment(command.stop_at, datetime.now(), option="--stop-at")
     given = given_names(words, chosen)
     clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
     if command.run.start_from is not None and clash:
@@ -120,7 +128,8 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
             resume=resume,
             overwrite=command.overwrite,
             stop_after=command.stop_after,
-            tensorboard=command.tensorboard,
+            stop_at=end,
+            loggers=[name for name in get_args(Logger) if getattr(command, name)],
         )
     except TrainingInterrupted as stopped:
         say(f"ssno: {stopped}")

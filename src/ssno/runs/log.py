@@ -7,25 +7,42 @@ A resumed run first drops the lines that were written after its checkpoint, so t
 of an uninterrupted one, seconds apart.
 """
 
+import hashlib
 import math
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ssno.base import DocumentError, from_text, read_regular, to_text, write_whole
 from ssno.runs.checkpoint import Progress
 from ssno.runs.layout import LOG
 
+Logger = Literal["tensorboard", "wandb"]
 LARGEST = 2**30
 """Bytes of a log that are read at most."""
 
 
 class Log:
-    """Appends to metrics.jsonl, and to TensorBoard's files if asked; without a folder, does nothing."""
+    """Appends to metrics.jsonl, and to the `loggers` asked for; without a folder, does nothing.
 
-    def __init__(self, folder: Path | None, *, progress: Progress, tensorboard: bool = False):
+    `description` is what a logger shows beside the numbers: the options of the run.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        progress: Progress,
+        loggers: Collection[Logger] = (),
+        description: Mapping[str, Any] | None = None,
+    ):
+        for name in loggers:
+            if name not in get_args(Logger):
+                raise ValueError(f"`loggers` may name {', '.join(get_args(Logger))}, got {name!r}.")
         self.path = None if folder is None else folder / LOG
         step = progress.step
-        self.board = None if folder is None or not tensorboard else open_board(folder / "tensorboard", step)
+        self.board = open_board(folder / "tensorboard", step) if folder and "tensorboard" in loggers else None
+        self.wandb = open_wandb(folder, description or {}) if folder and "wandb" in loggers else None
         if self.path is not None and self.path.exists():
             kept = [line for line in read_lines(self.path) if known_at(progress, line)]
             write_whole(self.path, "".join(to_text(line) + "\n" for line in kept).encode())
@@ -40,6 +57,16 @@ class Log:
                 if isinstance(value, float):
                     self.board.add_scalar(f"{kind}/{name}", value, step)
             self.board.flush()
+        if self.wandb is not None:
+            numbers = {f"{kind}/{name}": value for name, value in values.items() if isinstance(value, float)}
+            self.wandb.log(numbers, step=step)
+
+    def close(self) -> None:
+        """Tell loggers that the run ends here; a resumed one opens them again."""
+        if self.board is not None:
+            self.board.close()
+        if self.wandb is not None:
+            self.wandb.finish()
 
 
 def known_at(progress: Progress, line: dict[str, Any]) -> bool:
@@ -54,6 +81,22 @@ def open_board(folder: Path, step: int) -> Any:
     except ImportError:
         raise ImportError("TensorBoard is not installed. Install it with: pip install 'ssno[tensorboard]'") from None
     return SummaryWriter(folder, purge_step=step + 1 if step else None)
+
+
+def open_wandb(folder: Path, description: Mapping[str, Any]) -> Any:
+    """A run of Weights & Biases named after the folder, which a resumed training continues; files go to the folder.
+
+    Project, entity and offline mode are wandb's own settings (WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE).
+    """
+    try:
+        import wandb
+    except ImportError:
+        raise ImportError("wandb is not installed. Install it with: pip install 'ssno[wandb]'") from None
+    place = folder.resolve()
+    identity = hashlib.sha256(str(place).encode()).hexdigest()[:8]
+    return wandb.init(
+        dir=str(folder), name=place.name, id=f"{place.name}-{identity}", resume="allow", config=dict(description)
+    )
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:

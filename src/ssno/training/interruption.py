@@ -1,4 +1,4 @@
-"""Stopping early without losing anything: Ctrl-C and SIGTERM let the current batch finish.
+"""Stopping early without losing anything: Ctrl-C, SIGTERM and a set time let the current batch finish.
 
 The first signal sets a flag that the loop looks at after each batch; a second one, later than a launcher would take to
 pass the first one on again, interrupts at once.
@@ -7,6 +7,7 @@ pass the first one on again, interrupts at once.
 import signal
 import threading
 import time
+from datetime import datetime
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -29,14 +30,20 @@ class TrainingDiverged(RuntimeError):
 
 
 class Interruption:
-    """Inside this context, SIGINT and SIGTERM set `asked` instead of ending the process."""
+    """Inside this context, SIGINT and SIGTERM set `asked` instead of ending the process; so does the time `stop_at`."""
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self) -> None:
-        self.asked = False
+    def __init__(self, *, stop_at: datetime | None = None) -> None:
+        self.stop_at = stop_at
+        self.signalled = False
         self.asked_at = 0.0
         self._previous: dict[signal.Signals, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop after this batch."""
+        return self.signalled or (self.stop_at is not None and datetime.now() >= self.stop_at)
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
@@ -48,7 +55,7 @@ class Interruption:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and time.monotonic() - self.asked_at >= ECHO_SECONDS:
+        if self.signalled and time.monotonic() - self.asked_at >= ECHO_SECONDS:
             raise KeyboardInterrupt
-        if not self.asked:
-            self.asked, self.asked_at = True, time.monotonic()
+        if not self.signalled:
+            self.signalled, self.asked_at = True, time.monotonic()

@@ -6,7 +6,9 @@ pieces of trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, 
 """
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ from ssno.native.engine import use
 from ssno.native.precision import Precision
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
 from ssno.runs.layout import BEST, LAST
-from ssno.runs.log import Log
+from ssno.runs.log import Log, Logger
 from ssno.runs.resuming import record_changes
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource
@@ -48,7 +50,8 @@ class Loop:
         process: which process this is.
         folder: where checkpoints, log and weights go; None keeps everything in memory.
         stop_after: pretend to be interrupted after this many optimiser steps in all.
-        tensorboard: also log to TensorBoard's files in the folder.
+        stop_at: or at this time.
+        loggers: where else than to metrics.jsonl the numbers go (`ssno.runs.log`).
     """
 
     def __init__(
@@ -59,14 +62,15 @@ class Loop:
         reporter: Reporter,
         folder: Path | None = None,
         stop_after: int | None = None,
-        tensorboard: bool = False,
+        stop_at: datetime | None = None,
+        loggers: Collection[Logger] = (),
     ):
         self.task, self.valid, self.options = task, task.valid, task.options
         # Forecasts, and with them validation, have the precision of the weights, whatever a step's activations have.
         weights: Precision = "float64" if task.options.precision == "float64" else "float32"
         self.forecaster = task.forecaster.to(process.device).in_precision(weights)
         self.process, self.reporter = process, reporter
-        self.folder, self.stop_after, self.tensorboard = folder, stop_after, tensorboard
+        self.folder, self.stop_after, self.stop_at, self.loggers = folder, stop_after, stop_at, loggers
         self.model, options = task.forecaster.model, task.options
         self.objective = Objective(
             task.forecaster,
@@ -100,7 +104,10 @@ class Loop:
         elif self.folder is not None and self.process.is_main:
             self.forecaster.save_config(self.folder, **self.task.sections())
         self.log = Log(
-            self.folder if self.process.is_main else None, progress=self.progress, tensorboard=self.tensorboard
+            self.folder if self.process.is_main else None,
+            progress=self.progress,
+            loggers=self.loggers,
+            description=self.task.description,
         )
         self.wrapped = self.process.wrap(self.objective, idle=self._idle_parameters())
         self.saved_at = time.monotonic()
@@ -108,13 +115,18 @@ class Loop:
         if self.progress.step == 0:
             self._save(LAST)  # from the first step on there is something to resume
         devices = [self.process.device] if self.process.device.type == "cuda" else []
-        with Interruption() as interruption, torch.random.fork_rng(devices), use(self.options.engine):
+        with (
+            Interruption(stop_at=self.stop_at) as interruption,
+            torch.random.fork_rng(devices),
+            use(self.options.engine),
+        ):
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
                     self._epoch(interruption)
             finally:
                 self.reporter.end()
+                self.log.close()
         self.model.load_state_dict(self.best_weights)
         return self.forecaster.eval()
 

@@ -34,6 +34,26 @@ class Reporter(abc.ABC):
         print(line, file=sys.stderr, flush=True)
 
 
+class Pace:
+    """How fast a run goes, from where it started or went on: seconds of an epoch, and what is left."""
+
+    def __init__(self, step: int, total: int):
+        self.first = self.step = step
+        self.total = total
+        self.started = self.epoch_started = time.monotonic()
+
+    def left(self) -> str:
+        """Hours, minutes and seconds to the end at the mean pace so far."""
+        seconds = (time.monotonic() - self.started) / max(1, self.step - self.first) * (self.total - self.step)
+        return f"{int(seconds) // 3600:02d}:{int(seconds) // 60 % 60:02d}:{int(seconds) % 60:02d}"
+
+    def epoch(self) -> str:
+        """Seconds of the epoch that ends now, its evaluation included, and the time left."""
+        now = time.monotonic()
+        spent, self.epoch_started = now - self.epoch_started, now
+        return f"{spent:.1f} s" + (f"  left {self.left()}" if self.step < self.total else "")
+
+
 class Silent(Reporter):
     """Says nothing."""
 
@@ -70,15 +90,17 @@ class Live(Reporter):
         )
 
     def begin(self, *, step: int, total: int) -> None:
+        self.pace = Pace(step, total)
         self.task = self.bar.add_task("training", total=total, completed=step, numbers="")
         self.bar.start()
 
     def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
+        self.pace.step = step
         numbers = f"loss {loss:.4f}  rate {rate:.1e}  {most_held() / 2**30:.1f} GiB"
         self.bar.update(self.task, completed=step, numbers=numbers)
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:
-        self.bar.print(epoch_line(epoch, epochs, values, best))
+        self.bar.print(epoch_line(epoch, epochs, values, best, self.pace.epoch()))
 
     def end(self) -> None:
         self.bar.stop()
@@ -91,31 +113,28 @@ class Plain(Reporter):
         self.seconds = seconds
 
     def begin(self, *, step: int, total: int) -> None:
-        self.first, self.total = step, total
-        self.started = self.spoken = time.monotonic()
+        self.pace, self.spoken = Pace(step, total), time.monotonic()
         self.say(f"training: step {step} of {total}")
 
     def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
-        now = time.monotonic()
-        if now - self.spoken >= self.seconds:
-            self.spoken = now
-            pace = (now - self.started) / (step - self.first)
-            left = time.strftime("%H:%M:%S", time.gmtime(pace * (self.total - step)))
-            memory = f"{most_held() / 2**30:.1f} GiB"
-            self.say(f"step {step} of {self.total}  loss {loss:.4f}  rate {rate:.1e}  {memory}  left {left}")
+        self.pace.step = step
+        if time.monotonic() - self.spoken >= self.seconds:
+            self.spoken = time.monotonic()
+            numbers = f"loss {loss:.4f}  rate {rate:.1e}  {most_held() / 2**30:.1f} GiB"
+            self.say(f"step {step} of {self.pace.total}  {numbers}  left {self.pace.left()}")
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:
         self.spoken = time.monotonic()
-        self.say(epoch_line(epoch, epochs, values, best))
+        self.say(epoch_line(epoch, epochs, values, best, self.pace.epoch()))
 
     def end(self) -> None:
         pass
 
 
-def epoch_line(epoch: int, epochs: int, values: dict[str, float], best: bool) -> str:
-    """One line about an epoch; the best so far is marked."""
+def epoch_line(epoch: int, epochs: int, values: dict[str, float], best: bool, pace: str) -> str:
+    """One line about an epoch, with its pace; the best so far is marked."""
     numbers = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-    return f"epoch {epoch + 1:>{len(str(epochs))}} of {epochs}  {numbers}{'  best' if best else ''}"
+    return f"epoch {epoch + 1:>{len(str(epochs))}} of {epochs}  {numbers}  {pace}{'  best' if best else ''}"
 
 
 def reporter_for(stream_is_terminal: bool | None = None) -> Reporter:

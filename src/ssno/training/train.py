@@ -1,6 +1,8 @@
 """`train`: from a model and trajectories to a forecaster."""
 
+from collections.abc import Collection
 from contextlib import nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
 from ssno.runs.claim import claimed
+from ssno.runs.log import Logger
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
 from ssno.training.loop import Loop
@@ -33,9 +36,10 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     stop_after: int | None = None,
+    stop_at: datetime | None = None,
     reporter: Reporter | None = None,
     device: str | torch.device = "auto",
-    tensorboard: bool = False,
+    loggers: Collection[Logger] = (),
     **changes: Any,
 ) -> Forecaster:
     """Train a model to forecast trajectories and return it with its units.
@@ -56,10 +60,11 @@ def train(
             change (`ssno.runs.resuming`).
         overwrite: delete what an earlier run left in `folder`.
         stop_after: stop after so many optimiser steps, as if interrupted.
+        stop_at: stop at this time, as if interrupted.
         reporter: who hears of progress; by default a bar on a terminal, lines elsewhere.
         device: where to compute: "auto", "cpu", "cuda", "cuda:1" or "mps" (`ssno.base.device`). It is no option of the
             run, which may go on elsewhere.
-        tensorboard: also write TensorBoard's files (needs the extra `ssno[tensorboard]`).
+        loggers: also log to "tensorboard" or "wandb" (needs the extras `ssno[tensorboard]`, `ssno[wandb]`).
     """
     task = task_for(
         model,
@@ -78,9 +83,10 @@ def train(
         resume=resume,
         overwrite=overwrite,
         stop_after=stop_after,
+        stop_at=stop_at,
         reporter=reporter,
         device=device,
-        tensorboard=tensorboard,
+        loggers=loggers,
     )
 
 
@@ -91,9 +97,10 @@ def perform(
     resume: bool = False,
     overwrite: bool = False,
     stop_after: int | None = None,
+    stop_at: datetime | None = None,
     reporter: Reporter | None = None,
     device: str | torch.device = "auto",
-    tensorboard: bool = False,
+    loggers: Collection[Logger] = (),
 ) -> Forecaster:
     """Do a training that has been put together."""
     with (
@@ -106,6 +113,7 @@ def perform(
             reporter=(reporter or reporter_for()) if process.is_main else Silent(),
             folder=folder,
             stop_after=stop_after,
-            tensorboard=tensorboard,
+            stop_at=stop_at,
+            loggers=loggers,
         )
         return loop.run(resume=resume)
