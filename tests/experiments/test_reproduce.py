@@ -119,7 +119,10 @@ def test_sigterm_lets_every_run_save_itself() -> None:
     main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
     trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
     trials = [replace(t, run=replace(t.run, train=replace(t.run.train, save_seconds=1e6))) for t in trials]
-    process = multiprocessing.get_context("spawn").Process(target=side_by_side, args=(trials, Path("terminated")))
+    first = trials[0].run
+    queued = replace(trials[0], run=replace(first, train=replace(first.train, seed=7)))
+    arguments = ([*trials, queued], Path("terminated"))
+    process = multiprocessing.get_context("spawn").Process(target=side_by_side, args=arguments)
     process.start()
     places = [Path("terminated") / trial.name for trial in trials]
     until = time.monotonic() + 60
@@ -131,6 +134,7 @@ def test_sigterm_lets_every_run_save_itself() -> None:
     stopped = [place for t, place in zip(trials, places, strict=True) if not is_done(t, Path("terminated"))]
     assert stopped
     assert all((place / "last").is_dir() for place in stopped)
+    assert not (Path("terminated") / queued.name).exists(), "a worker told to stop begins nothing more"
 
 
 def test_runs_stop_at_a_given_time_and_go_on_later(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -139,17 +140,20 @@ def _side_by_side(todo: Sequence[Trial], folder: Path, *, workers: int, advance:
     context = multiprocessing.get_context("spawn")
     steps = {trial: steps_of(trial) for trial in todo}
     with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        waiting: dict[Future[None], Trial] = {pool.submit(perform, trial, folder): trial for trial in todo}
-        total = sum(steps.values())
+        waiting: dict[Future[None], Trial] = {}
+        total, queue = sum(steps.values()), deque(todo)
         try:
-            while waiting:
+            while waiting or queue:
+                while queue and len(waiting) < workers:  # no more: a worker told to stop would begin the next one
+                    trial = queue.popleft()
+                    waiting[pool.submit(perform, trial, folder)] = trial
                 finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     future.result()
                     del waiting[future]
                 under_way = sum(
                     steps[trial] - min(steps[trial], steps_done(folder / trial.name)) for trial in waiting.values()
-                )
+                ) + sum(steps[trial] for trial in queue)
                 advance(total - under_way, total)
         except BaseException as stopped:
             if isinstance(stopped, Terminated):  # Ctrl-C reaches the workers by itself
