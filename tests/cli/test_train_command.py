@@ -232,25 +232,22 @@ def wait_for_step(folder, step: int, process: subprocess.Popen) -> None:
         time.sleep(0.005)
 
 
-def kill_and_resume(here, name: str, kill_at: int, signal_number: int, words: list[str]) -> None:
-    """Run, kill from outside once a step is saved, resume to the end."""
+def terminate_and_resume(here, name: str, after: int, words: list[str]) -> None:
+    """Run, end it from outside once a step is saved, resume to the end."""
     started = command("waves.npy", *SMALL, "--name", name, "--train.save-seconds", "0", *words)
     with subprocess.Popen(started, stderr=subprocess.PIPE, cwd=here, text=True) as process:
-        wait_for_step(here / "runs" / name, kill_at, process)
-        process.send_signal(signal_number)
+        wait_for_step(here / "runs" / name, after, process)
+        process.terminate()
         _, errors = process.communicate(timeout=120)
-    if signal_number == signal.SIGTERM:
-        assert process.returncode == EXIT_INTERRUPTED
-        assert "Go on with --resume" in errors
-    else:
-        assert process.returncode == -signal.SIGKILL
+    assert process.returncode == EXIT_INTERRUPTED
+    assert "Go on with --resume" in errors
     main(["train", "--resume", "--name", name])
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_resumes_bitwise(here, signal_number) -> None:
+def test_a_terminated_run_resumes_bitwise(here) -> None:
+    """SIGKILL is tried by `--check-resume` below, and by tests/training/test_kill_campaigns.py."""
     words = ["--train.epochs", "8", "--train.noise", "0.01", "--train.evaluate-every", "4"]
-    kill_and_resume(here, "killed", 7, signal_number, words)
+    terminate_and_resume(here, "killed", 7, words)
     ssno("--name", "whole", "--train.save-seconds", "0", *words)
     assert_equal_runs(here / "runs" / "killed", here / "runs" / "whole")
 
@@ -284,7 +281,7 @@ def test_two_processes_follow_one_and_resume(here) -> None:
     told = started.communicate(timeout=120)[1]
     assert started.returncode == EXIT_INTERRUPTED, told
     assert "Stopped after step" in told
-    assert not any(word in told for word in ("Traceback", "Warning", "[W"))
+    assert not any(word in told for word in ("Traceback", "Warning", "[W", "death signal"))
     again = subprocess.run(
         command("--resume", "--name", "two", "--processes", "2"),
         cwd=here,
@@ -301,10 +298,17 @@ def test_two_processes_follow_one_and_resume(here) -> None:
     np.testing.assert_allclose(both, one, rtol=1e-5)
 
 
-def test_mistakes_of_several_processes_are_told_once(here) -> None:
-    done = subprocess.run(
-        command("nowhere.npy", "--processes", "2"), cwd=here, capture_output=True, text=True, timeout=300
-    )
-    assert (done.returncode, done.stderr.count("nowhere.npy")) == (2, 1)
+@pytest.mark.parametrize(("rank", "told"), [("0", 1), ("1", 0)])
+def test_of_several_processes_the_first_tells_mistakes(here, capsys, monkeypatch, rank, told) -> None:
+    monkeypatch.setenv("RANK", rank)
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "nowhere.npy"])
+    assert (stopped.value.code, capsys.readouterr().err.count("nowhere.npy")) == (2, told)
+
+
+def test_processes_end_with_the_code_of_the_one_that_failed(here, monkeypatch) -> None:
+    (here / "mistaken.py").write_text("import os, sys\nsys.exit(2 if os.environ['RANK'] == '1' else 0)\n")
+    monkeypatch.setenv("PYTHONPATH", str(here))
+    assert launch(["mistaken"], processes=2) == 2
     with pytest.raises(ValueError, match="`processes` must be at least 1, got 0"):
         launch(["ssno"], processes=0)

@@ -3,7 +3,6 @@
 import csv
 import json
 import multiprocessing
-import os
 import signal
 import time
 from dataclasses import replace
@@ -22,6 +21,8 @@ from ssno.experiments.status import standings, steps_done, steps_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
 from ssno.training.interruption import TrainingInterrupted
+from ssno.training.reporter import Silent
+from ssno.training.train import train
 
 
 @pytest.fixture(scope="module")
@@ -90,25 +91,17 @@ def longer(trial: Trial) -> Trial:
     return replace(trial, run=replace(trial.run, train=options))
 
 
-def test_a_killed_run_continues_from_its_checkpoint_to_the_same_weights() -> None:
+def test_a_stopped_run_continues_from_its_checkpoint_to_the_same_weights() -> None:
     main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
-    trial = longer(find_experiment("unidirectional", scale="tiny").trials()[0])
-    process = multiprocessing.get_context("spawn").Process(target=perform, args=(trial, Path("killed")))
-    process.start()
-    log = Path("killed") / trial.name
-    until = time.monotonic() + 60
-    while steps_done(log) < 10 and time.monotonic() < until:
-        time.sleep(0.02)
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert 10 <= steps_done(log) < steps_of(trial)
-    assert not is_done(trial, Path("killed"))
-    for folder in ("killed", "whole"):
+    trial = find_experiment("unidirectional", scale="tiny").trials()[0]
+    with pytest.raises(TrainingInterrupted):
+        train(trial.run, folder=Path("stopped") / trial.name, stop_after=1, reporter=Silent())
+    assert not is_done(trial, Path("stopped"))
+    for folder in ("stopped", "whole"):
         perform(trial, Path(folder))
-    first, second = (load_file(Path(folder) / trial.name / "model.safetensors") for folder in ("killed", "whole"))
+    first, second = (load_file(Path(folder) / trial.name / "model.safetensors") for folder in ("stopped", "whole"))
     assert all((first[name] == second[name]).all() for name in second)
-    assert is_done(trial, Path("killed"))
+    assert is_done(trial, Path("stopped"))
 
 
 def side_by_side(trials: list[Trial], folder: Path) -> None:

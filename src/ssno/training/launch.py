@@ -21,8 +21,8 @@ def launch(words: Sequence[str], *, processes: int) -> int:
     if processes < 1:
         raise ValueError(f"`processes` must be at least 1, got {processes}.")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // processes)))
-    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)
-    logging.getLogger("torch.multiprocessing").setLevel(logging.CRITICAL)
+    for chatty in ("torch.distributed", "torch.distributed.elastic.agent.server.api", "torch.multiprocessing"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL)
     here = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     try:
         run(parse_args([*here, "--nproc-per-node", str(processes), "-m", *words]))

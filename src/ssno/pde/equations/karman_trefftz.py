@@ -23,7 +23,6 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Complex, Float
-from scipy.optimize import brentq
 
 Plane = Complex[np.ndarray, "*points"]
 BRACKET = 256  # wall points among which the one farthest from the tail is looked for, before the root is refined
@@ -69,6 +68,8 @@ class Foil:
         """Angle on the circle and raw position of the wall point farthest from the tail."""
         angles = -self.beta + 2 * math.pi * np.arange(1, BRACKET) / BRACKET
         farthest = angles[np.abs(self.raw(self.circle(angles)) - self.exponent).argmax()]
+        from scipy.optimize import brentq  # takes a third of a second, and `ssno.pde` is imported everywhere
+
         width = 2 * math.pi / BRACKET
 
         def growth(angle: float) -> float:  # of the squared distance; a maximiser would find half the digits

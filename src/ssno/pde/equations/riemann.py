@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ def star_region(left: GasState, right: GasState, *, gamma: float = 1.4) -> tuple
             f"The states move apart so fast that a vacuum opens between them, which this solution does not cover: "
             f"{left}, {right}."
         )
+
+    from scipy.optimize import brentq  # takes a third of a second, and `ssno.pde` is imported everywhere
 
     def mismatch(pressure: float) -> float:
         return _jump(pressure, left, gamma) + _jump(pressure, right, gamma) + right.velocity - left.velocity

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Complex, Float
-from scipy.spatial import cKDTree
 
 from ssno.pde.equations.karman_trefftz import Foil
 
@@ -89,6 +88,8 @@ def _until(count: int, some: Callable[[], Points]) -> Points:
 def wall_distance(foil: Foil, place: Complex[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
     """Distance to the nearest of the two sides that meet in the nearest corner of the wall polygon."""
     corners = foil.wall(-foil.beta + np.arange(CORNERS) * 2 * np.pi / CORNERS)
+    from scipy.spatial import cKDTree  # takes a third of a second, and `ssno.pde` is imported everywhere
+
     _, nearest = cKDTree(_columns(corners), compact_nodes=False).query(_columns(place))
     sides = []
     for neighbour in (nearest - 1, (nearest + 1) % CORNERS):
