@@ -14,7 +14,7 @@ ALLOWED: dict[str, set[str]] = {
     "native": {"base"},
     "transforms": set(),
     "ssm": {"native", "base"},
-    "layers": {"ssm", "native", "base"},
+    "layers": {"ssm", "native", "base", "transforms"},
     "models": {"layers", "ssm", "native", "base", "transforms"},
     "pde": {"native", "transforms", "base"},
     "data": {"pde", "base"},

@@ -6,9 +6,9 @@ import matplotlib
 import numpy as np
 import torch
 
-from ssno.models.ssno_sphere import transform_of
 from ssno.pde.problems.shallow_water import ShallowWater
 from ssno.plots.globe import animate_globe
+from ssno.transforms.sphere import transform_of
 
 IMAGES = Path(__file__).parents[1] / "images"
 HOUR = 3600.0

@@ -6,13 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.layers.block import scan_weights
+from ssno.layers.great_circles import GreatCircleSweep, responses
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import SphereSweep, great_circles
 from ssno.layers.sweeps import TwoWayScan
 from ssno.models.count import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO
-from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig, low_passed, transform_of
+from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig, low_passed
+from ssno.transforms.sphere import transform_of
+from ssno.transforms.sphere_grid import SphereGrid
 
 FIELDS = {"in_channels": 3, "out_channels": 3, "n_dims": 2}
 
@@ -41,6 +45,7 @@ def test_parameters_of_all_readings() -> None:
     assert count_parameters(SSNO(**FIELDS, coordinates=False)) == 370_179
     assert count_parameters(SphereSSNO()) == 370_307
     assert count_parameters(SphereSSNO(learned_map=True)) == 370_324
+    assert count_parameters(SphereSSNO(scans="great-circles")) == 370_307 - 8 * 20_736 + 8 * 64 * 6
 
 
 def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
@@ -59,7 +64,9 @@ def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("fields", [{}, {"colatitude": "zero"}, {"learned_map": True}, {"band_limited": False}])
+@pytest.mark.parametrize(
+    "fields", [{}, {"colatitude": "zero"}, {"learned_map": True}, {"band_limited": False}, {"scans": "great-circles"}]
+)
 def test_turning_the_input_turns_the_forecast(fields) -> None:
     model = awake(SphereSSNOConfig.tiny(memory_window=0, **fields)).eval()
     if model.map is not None:
@@ -67,12 +74,47 @@ def test_turning_the_input_turns_the_forecast(fields) -> None:
             model.map.stretch.normal_(std=0.2)
             model.map.shift.normal_(std=0.2)
     frames = torch.randn(1, 1, 3, 12, 24)
-    torch.testing.assert_close(model(frames.roll(5, -1)), model(frames).roll(5, -1), rtol=1e-5, atol=1e-5)
+    turn = 5 if model.config.scans == "axes" else 4  # a whole number of columns of the inner grid too
+    torch.testing.assert_close(model(frames.roll(turn, -1)), model(frames).roll(turn, -1), rtol=1e-5, atol=1e-5)
 
 
-def test_answers_stay_within_the_degrees_of_the_data() -> None:
+def test_a_scan_of_great_circles_multiplies_a_harmonic_by_the_response_of_its_degree() -> None:
+    """Along the equator Y_ll is the wave l: a wrapped scan of the equator alone must answer the same."""
+    scan = GreatCircleSweep(3, d_state=4).double().scans[0]
+    assert isinstance(scan, TwoWayScan)
+    (weights,) = scan_weights([(scan.blocks, 12, 1.0)])
+    response = responses(weights, 4)
+    place = torch.arange(12, dtype=torch.float64) * (2 * torch.pi / 12)
+    for degree in range(4):
+        wave = torch.exp(1j * degree * place)
+        parts = [weights.scan(part.expand(3, 1, 12)[..., None])[..., 0] for part in (wave.real, wave.imag)]
+        answer = torch.complex(*parts)[:, :, 0]  # h d l
+        expected = response[..., degree].t()[..., None] * wave
+        torch.testing.assert_close(answer, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_great_circles_spread_alike_in_all_directions() -> None:
+    """Two ways with equal kernels and no gate: a spot at a pole and one at the equator are answered alike."""
+    grid = SphereGrid(8, 16, "gauss")
+    transform = transform_of(8, 16, 6, torch.float64, "gauss")
+    x, y, z = (0.6, 0.0, 0.8)
+    theta, phi = torch.as_tensor(grid.colatitudes)[:, None], torch.as_tensor(grid.longitudes)
+    spot = x * torch.sin(theta) * torch.cos(phi) + y * torch.sin(theta) * torch.sin(phi) + z * torch.cos(theta)
+    pole = torch.cos(theta).expand(8, 16)
+    scan = GreatCircleSweep(1, d_state=4).double().scans[0]
+    (weights,) = scan_weights([(scan.blocks, 16, 1.0)])  # type: ignore[union-attr]
+    real = responses(weights, 6).real.sum(0)[0]
+    answers = [transform.synthesise(transform.analyse(f**3) * real[:, None]) for f in (spot, pole)]
+    # The same function of the cosine of the angle to each spot's centre: an odd polynomial of degree 3.
+    fits = [torch.stack([f, f**3], -1).flatten(0, 1) for f in (spot, pole)]
+    found = [torch.linalg.lstsq(fit, answer.reshape(-1, 1)).solution for fit, answer in zip(fits, answers, strict=True)]
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scans", ["axes", "great-circles"])
+def test_answers_stay_within_the_degrees_of_the_data(scans) -> None:
     frames = torch.randn(1, 1, 3, 12, 24)
-    answer = awake(SphereSSNOConfig.tiny(memory_window=0))(frames)
+    answer = awake(SphereSSNOConfig.tiny(memory_window=0, scans=scans))(frames)
     torch.testing.assert_close(low_passed(answer), answer, rtol=1e-4, atol=1e-5)
     assert answer[..., [0, -1], :].std(-1).max() < 1e-5
 
@@ -88,11 +130,25 @@ def test_a_model_can_learn_after_a_forecast_in_inference_mode() -> None:
     assert model.lift.weight.grad.abs().sum() > 0
 
 
-def test_streaming_gives_what_the_whole_sequence_gives() -> None:
-    model = awake(SphereSSNOConfig.tiny(learned_map=True)).eval()
+@pytest.mark.parametrize("fields", [{"learned_map": True}, {"scans": "great-circles"}])
+def test_streaming_gives_what_the_whole_sequence_gives(fields) -> None:
+    model = awake(SphereSSNOConfig.tiny(**fields)).eval()
     frames = torch.randn(2, 4, 3, 12, 24)
     found, _ = model.step(frames[:, -1], model.start(frames))
     torch.testing.assert_close(found, model(frames)[:, -1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, model.predict_next(frames), rtol=1e-4, atol=1e-5)
+
+
+def test_a_finer_grid_of_the_same_state_gives_the_same_forecast() -> None:
+    """Degrees do not depend on the grid: 12 x 24 is the learned one, 24 x 48 has longitudes half as far apart."""
+    model = awake(SphereSSNOConfig.tiny(memory_window=0, scans="great-circles", n_layers=1)).eval()
+    with torch.no_grad():
+        model.head.widen.weight.mul_(0.01)  # almost linear: products of degrees differ, the grids carry 4 and 8 of them
+    coarse, fine = (smooth(nlat, 1, 1, 3, degrees=2, dtype=torch.float32) for nlat in (12, 24))
+    with torch.no_grad():
+        small, large = model(coarse), model(fine, spacing=(11 / 23, 0.5))
+    modes = [transform_of(nlat, 2 * nlat, 2, torch.float32).analyse(f) for nlat, f in ((12, small), (24, large))]
+    torch.testing.assert_close(modes[1], modes[0], rtol=0.02, atol=0.02 * float(modes[0].abs().max()))
 
 
 def test_the_map_starts_as_the_identity() -> None:
@@ -153,6 +209,10 @@ def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
         SphereSSNOConfig(n_dims=1)
     with pytest.raises(ValueError, match="must be 'wrapped'"):
         SphereSSNOConfig(boundary="zero")
+    with pytest.raises(ValueError, match="has neither poles nor a map to learn"):
+        SphereSSNOConfig(scans="great-circles", learned_map=True)
+    with pytest.raises(ValueError, match="`scans`"):
+        SphereSSNOConfig(scans="circles")
     with pytest.raises(ValueError, match="`colatitude`"):
         SphereSSNOConfig(colatitude="flat")
     with pytest.raises(ValueError, match="even number of longitudes"):

@@ -22,9 +22,9 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.data.normalise import AffineMap
-from ssno.models.ssno_sphere import transform_of
 from ssno.pde.equations.shallow_water import ShallowWaterEquations
 from ssno.pde.problems.shallow_water import ShallowWater
+from ssno.transforms.sphere import transform_of
 
 Rule = Callable[[Float[Tensor, "b c lat lon"]], Float[Tensor, "b c lat lon"]]
 

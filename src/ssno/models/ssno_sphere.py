@@ -1,10 +1,14 @@
-"""SS-NO on a sphere: rings scanned around, meridians over the poles, and optionally a learned map.
+"""SS-NO on a sphere: rings scanned around and meridians over the poles, or all great circles at once.
 
     push -> lift -> sweeps -> memory -> sweeps -> project -> cut to the data's degrees -> pull
 
-The block is `ssno.layers.sphere_sweep.SphereSweep`, the map `ssno.layers.sphere_map.SphereMap`, the network around them
-that of SS-NO. Coordinates are cos(theta) and sin(theta): they tell the latitude, which Coriolis depends on, and leave
-the model free of the choice of a prime meridian. Data of a pseudospectral solver have L = ceil(nlat / 3) degrees; what
+With `scans="axes"` the block is `ssno.layers.sphere_sweep.SphereSweep`, on the grid of the data, optionally in learned
+coordinates (`ssno.layers.sphere_map.SphereMap`). With `scans="great-circles"` it is
+`ssno.layers.great_circles.GreatCircleSweep`, which filters by degree, on the smallest Gauss grid whose products do not
+alias: 16 x 32 for data on 32 x 64, so a step costs what SFNO's costs. The network around them is that of SS-NO.
+
+Coordinates are cos(theta) and sin(theta): they tell the latitude, which Coriolis depends on, and leave the model free
+of the choice of a prime meridian. Data of a pseudospectral solver have L = ceil(nlat / 3) degrees; what
 a network writes beyond them never occurs in training and grows in a rollout, so answers are cut to L (`band_limited`).
 The last layer starts at zero: the first steps of training would otherwise be spent on undoing it.
 
@@ -15,21 +19,24 @@ Axes: n frame, c field, h channel, lat, lon.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of
+from ssno.layers.great_circles import GreatCircleSweep
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import Colatitude, SphereSweep
+from ssno.layers.sweeps import Sweep
 from ssno.models.operator import GridWeights, Spacing
 from ssno.models.ssno import ScanOperator, SSNOConfig
 from ssno.ssm.kernel import Boundary
-from ssno.transforms.sphere import SphereTransform
+from ssno.transforms.sphere import transform_of
 from ssno.transforms.sphere_grid import SphereGrid
+
+Scans = Literal["axes", "great-circles"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +54,8 @@ class SphereSSNOConfig(SSNOConfig):
     """Of longitude."""
     colatitude: Colatitude = "pole"
     """Beyond a pole lies the opposite meridian (pole), or nothing (zero)."""
+    scans: Scans = "axes"
+    """Scan meridians, then rings (axes), or all great circles at once (great-circles), on a Gauss grid half as fine."""
     learned_map: bool = False
     """Work in learned coordinates: 17 more parameters."""
     band_limited: bool = True
@@ -55,6 +64,12 @@ class SphereSSNOConfig(SSNOConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_of("colatitude", self.colatitude, get_args(Colatitude))
+        require_one_of("scans", self.scans, get_args(Scans))
+        if self.scans == "great-circles" and (self.learned_map or self.colatitude != "pole" or not self.band_limited):
+            raise ValueError(
+                "`scans='great-circles'` has neither poles nor a map to learn, and its answers are band-limited: leave "
+                "`colatitude`, `learned_map` and `band_limited` as they are."
+            )
         if self.n_dims != 2:
             raise ValueError(f"`n_dims` on the sphere must be 2 (colatitude, longitude), got {self.n_dims}.")
         if self.boundary != "wrapped":
@@ -64,8 +79,12 @@ class SphereSSNOConfig(SSNOConfig):
         """Modes start with the waves and decay lengths of a grid."""
         return replace(self, modes=replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0))
 
-    def block(self) -> SphereSweep:  # type: ignore[override]
-        """Two-way scans along meridians, then rings."""
+    def block(self) -> Sweep:  # type: ignore[override]
+        """Two-way scans along meridians, then rings; or along great circles."""
+        if self.scans == "great-circles":
+            return GreatCircleSweep(
+                self.hidden_channels, d_state=self.d_state, residual=self.residual, options=self.modes
+            )
         return SphereSweep(
             self.hidden_channels,
             d_state=self.d_state,
@@ -92,27 +111,61 @@ class SphereSSNO(ScanOperator):
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
         """As for SS-NO, with the coordinates of a sphere."""
-        weights = super().grid_weights(grid, spacing=spacing)
+        inner = self.inner_grid(grid)
+        weights = super().grid_weights((inner.nlat, inner.nlon), spacing=spacing)
         if weights.coordinates is None:
             return weights
-        theta = torch.linspace(0, torch.pi, grid[0], dtype=self.lift.weight.dtype, device=self.lift.weight.device)
+        theta = torch.as_tensor(inner.colatitudes, dtype=self.lift.weight.dtype, device=self.lift.weight.device)
         height = torch.stack([torch.cos(theta), torch.sin(theta)])[..., None]
-        return weights._replace(coordinates=height.expand(-1, -1, grid[1]))
+        return weights._replace(coordinates=height.expand(-1, -1, inner.nlon))
+
+    def inner_grid(self, grid: Sequence[int]) -> SphereGrid:
+        """Where the scans are done: on the data's grid, or on the Gauss grid that products of its degrees need."""
+        nlat, nlon = grid
+        if self.config.scans == "axes":
+            return SphereGrid(nlat, nlon)
+        needed = 3 * (degrees_of(nlat) - 1) + 1
+        rings = 2 * -(-needed // 4)  # half of what is needed, even
+        return SphereGrid(rings, 2 * rings, "gauss")
 
     def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
         """The given one: a meridian is no circle that waves could be resampled on."""
         return tuple(grid)
 
-    def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, None]:
-        """Lift and sweep, in learned coordinates if there are any."""
-        return super().before(frames if self.map is None else self.map.push(frames), weights)
+    def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, Any]:
+        """Lift and sweep, in learned coordinates if there are any, or on the inner grid; the data's grid passes by."""
+        grid = SphereGrid(frames.shape[2], frames.shape[3])
+        if self.config.scans == "great-circles":
+            inside = resampled(frames, grid, self.inner_grid(frames.shape[2:]))
+        else:
+            inside = frames if self.map is None else self.map.push(frames)
+        return super().before(inside, weights)[0], frames[:, :0]
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c lat lon"]:
+    def after(self, features: Tensor, passed: Any, weights: GridWeights) -> Float[Tensor, "n c lat lon"]:
         """Sweep and project, back in colatitude and longitude, cut to the degrees of the data."""
-        answer = super().after(features, passed, weights)
+        answer = super().after(features, None, weights)
+        if self.config.scans == "great-circles":
+            grid = SphereGrid(passed.shape[2], passed.shape[3])
+            return resampled(answer, self.inner_grid(passed.shape[2:]), grid)
         if self.map is not None:
             answer = self.map.pull(answer)
         return low_passed(answer) if self.config.band_limited else answer
+
+
+def degrees_of(nlat: int) -> int:
+    """How many degrees data of a pseudospectral solver have on `nlat` rings: L = ceil(nlat / 3)."""
+    return -(-nlat // 3)
+
+
+def resampled(
+    fields: Float[Tensor, "n c lat lon"], source: SphereGrid, target: SphereGrid
+) -> Float[Tensor, "n c lat2 lon2"]:
+    """Fields on another grid, cut to the degrees that data on the equiangular one of the two have."""
+    degrees = degrees_of(source.nlat if source.kind == "equiangular" else target.nlat)
+    there, here = (
+        transform_of(one.nlat, one.nlon, degrees, fields.dtype, one.kind).to(fields.device) for one in (source, target)
+    )
+    return here.synthesise(there.analyse(fields))
 
 
 def low_passed(
@@ -120,12 +173,5 @@ def low_passed(
 ) -> Float[Tensor, "*batch lat lon"]:
     """Fields on the equiangular grid cut to their lowest degrees, by default L = ceil(nlat / 3)."""
     nlat, nlon = fields.shape[-2:]
-    transform = transform_of(nlat, nlon, degrees or -(-nlat // 3), fields.dtype).to(fields.device)
+    transform = transform_of(nlat, nlon, degrees or degrees_of(nlat), fields.dtype).to(fields.device)
     return transform.synthesise(transform.analyse(fields))
-
-
-@lru_cache(maxsize=8)
-def transform_of(nlat: int, nlon: int, degrees: int, dtype: torch.dtype) -> SphereTransform:
-    """The transform of a grid, made once, with tables that gradients may pass whoever asked for it first."""
-    with torch.inference_mode(False):
-        return SphereTransform(SphereGrid(nlat, nlon), degrees=degrees, dtype=dtype)

@@ -14,13 +14,15 @@ as columns. That is fastest with space in front, (lon, lat, ...) and (m, l, ...)
 Axes: lat colatitude from the north pole, lon longitude, m order, l degree.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from ssno.transforms.legendre import legendre
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.transforms.sphere_grid import GridKind, SphereGrid
 
 
 class SphereTransform(nn.Module):
@@ -82,3 +84,12 @@ def columns(
 def as_table(table: np.ndarray, dtype: torch.dtype) -> Tensor:
     """A constant of a transform: computed in float64, cast once."""
     return torch.from_numpy(np.ascontiguousarray(table)).to(dtype)
+
+
+@lru_cache(maxsize=16)
+def transform_of(
+    nlat: int, nlon: int, degrees: int, dtype: torch.dtype, kind: GridKind = "equiangular"
+) -> SphereTransform:
+    """The transform of a grid, made once, with tables that gradients may pass whoever asked for it first."""
+    with torch.inference_mode(False):
+        return SphereTransform(SphereGrid(nlat, nlon, kind), degrees=degrees, dtype=dtype)
