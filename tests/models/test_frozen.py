@@ -82,10 +82,10 @@ def test_another_spacing_reaches_the_frozen_kernels() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("grid", [(16,), (8, 9)])
-def test_a_step_exports(grid) -> None:
+@pytest.mark.parametrize(("grid", "spacing"), [((16,), None), ((8, 9), None), ((16,), 0.5), ((20,), 0.8)])
+def test_a_step_exports(grid, spacing) -> None:
     torch.manual_seed(0)
-    frozen = freeze(SSNO(SSNOConfig.tiny(n_dims=len(grid))), grid=grid)
+    frozen = freeze(SSNO(SSNOConfig.tiny(n_dims=len(grid), boundary="wrapped")), grid=grid, spacing=spacing)
     x = torch.randn(1, 4, 1, *grid)
     buffer, frame = frozen.buffer(x), x[:, -1]
     program = torch.export.export(frozen, (frame, buffer))
