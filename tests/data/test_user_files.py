@@ -104,7 +104,7 @@ def test_pdebenchs_flows_in_one_dimension_are_batch_time_x(tmp_path) -> None:
 def test_times_that_a_model_cannot_step_are_refused_with_the_remedy(tmp_path) -> None:
     options = {"axes": "batch time y x", "arrays": ("u",)}
     path = save(tmp_path / "a.npz", time=np.array([0.0, 1, 2, 4, 8, 16]))
-    with pytest.raises(DataError, match="is not uniform: .* interpolate them before, or give --dt to count frames"):
+    with pytest.raises(DataError, match="is not uniform: .* give --resample STEP to interpolate"):
         load_dataset(path, **options)
     assert load_dataset(path, "all", **options, dt=1.0).time_step == 1.0
     clocks = np.arange(6) * np.linspace(1, 2, 5)[:, None]
@@ -170,3 +170,96 @@ def test_a_folder_with_a_file_for_each_run_is_one_set(tmp_path, kind) -> None:
     assert (data.name, data.shape) == ("channel", (4, 6, 1, 8, 4))
     np.testing.assert_array_equal(data.read([3]).state[0, :, 0], (VALUES[0] + 10).astype(np.float32))
     assert [len(load_dataset(folder, split, axes="time x y")) for split in ("train", "valid", "test")] == [2, 1, 1]
+
+
+def ramps(clocks: np.ndarray) -> np.ndarray:
+    """u = slope * (time since the first frame) + x: linear in time, so that interpolation is exact."""
+    slope = np.arange(1, len(clocks) + 1)[:, None, None]
+    return slope * (clocks - clocks[:, :1])[:, :, None] + np.arange(8.0)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_frames_at_odd_times_are_resampled_on_request(tmp_path, shared) -> None:
+    rng = np.random.default_rng(0)
+    clocks = np.cumsum(rng.uniform(0.05, 0.15, (3, 30)), axis=1)
+    clocks = np.broadcast_to(clocks[:1], clocks.shape) if shared else clocks
+    np.savez(tmp_path / "odd.npz", u=ramps(clocks), time=clocks[0] if shared else clocks)
+    data = load_dataset(tmp_path / "odd.npz", "all", axes="batch time x", resample=0.2)
+    assert data.times[-1] <= (clocks[:, -1] - clocks[:, 0]).min() < data.times[-1] + 0.2
+    expected = ramps(np.broadcast_to(data.times, (3, len(data.times))))
+    np.testing.assert_allclose(data.read(range(3)).state[:, :, 0], expected, atol=1e-5)
+    part = data.select(time_index=slice(2, 9, 3), indices=[2, 0])  # frames in the middle, trajectories in another order
+    np.testing.assert_allclose(part.read(range(2)).state[:, :, 0], expected[[2, 0], 2:9:3], atol=1e-5)
+
+
+def test_stored_frames_survive_resampling_beside_gaps(tmp_path) -> None:
+    values = ramps(np.array([[0.0, 1.0, 2.0, 4.0]]))
+    values[0, 1] = np.nan
+    np.savez(tmp_path / "gap.npz", u=values, time=[0.0, 1.0, 2.0, 4.0])
+    state = load_dataset(tmp_path / "gap.npz", "all", axes="batch time x", resample=2.0).read([0]).state
+    assert state.isfinite().all()
+
+
+def test_resampling_is_refused_where_it_cannot_be(tmp_path) -> None:
+    np.savez(tmp_path / "a.npz", u=VALUES[:, :, :, 0], time=np.arange(6.0))
+    np.savez(tmp_path / "none.npz", u=VALUES[:, :, :, 0])
+    np.savez(tmp_path / "back.npz", u=VALUES[:, :, :, 0], time=[0, 1, 3, 2, 4, 5])
+    for name, step, message in (
+        ("a", 50.0, "`resample` is 50, but the shortest trajectory lasts 5. Choose less"),
+        ("none", 1.0, "has no times to resample"),
+        ("back", 1.0, "must be finite and increasing"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load_dataset(tmp_path / f"{name}.npz", "all", axes="batch time x", resample=step)
+    with pytest.raises(ValueError, match="`resample` must be a positive number"):
+        load_dataset(tmp_path / "a.npz", "all", axes="batch time x", resample=0.0)
+    with pytest.raises(ValueError, match=r"Give `dt` \(frames are equally spaced\) or `resample`"):
+        load_dataset(tmp_path / "a.npz", "all", axes="batch time x", resample=1.0, dt=1.0)
+
+
+def test_a_time_step_for_each_trajectory_is_a_known_field(tmp_path) -> None:
+    steps = np.array([0.1, 0.2, 0.4])
+    np.savez(tmp_path / "steps.npz", u=VALUES[:3, :, :, 0], time=5 + steps[:, None] * np.arange(6))
+    with pytest.raises(DataError, match="--context dt if each has a constant step of its own"):
+        load_dataset(tmp_path / "steps.npz", "all", axes="batch time x")
+    data = load_dataset(tmp_path / "steps.npz", "all", axes="batch time x", context=["dt"])
+    assert data.context_fields == ("dt",)
+    assert "Times count frames" in data.notes[0]
+    known = data.read(range(3)).context
+    np.testing.assert_allclose(known, np.broadcast_to(steps[:, None, None, None], known.shape), rtol=1e-6)
+
+
+def grouped(path, *, clocks=None):
+    """A group for each of 11 runs, with its feed rate as attribute; the grid is shared."""
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(8) / 8
+        for run in range(11):
+            group = file.create_group(f"run{run}")
+            group.attrs["feed"] = 0.01 * run
+            group["time"] = np.arange(6.0) if clocks is None else clocks[run]
+            group["u"] = np.full((len(group["time"]), 8), float(run))
+            group["kill"] = 0.5 * run
+    return path
+
+
+def test_a_group_for_each_run_is_one_set(tmp_path) -> None:
+    path = grouped(tmp_path / "runs.h5")
+    data = load_dataset(path, "all", context=["feed", "kill"])
+    assert data.shape[:2] == (11, 6)
+    assert data.fields == ("u",)
+    assert data.axes[0].length == pytest.approx(1.0)
+    np.testing.assert_allclose(data.parameters["feed"], 0.01 * np.arange(11))
+    frames = data.read(range(11))
+    numbers = np.arange(11.0)  # run10 comes after run9
+    np.testing.assert_allclose(frames.state[:, 0, 0, 0], numbers)
+    np.testing.assert_allclose(frames.context[:, 3, :, 5], np.stack([0.01 * numbers, 0.5 * numbers], 1), rtol=1e-6)
+
+
+def test_groups_of_other_lengths_are_resampled_to_the_shortest(tmp_path) -> None:
+    clocks = [np.linspace(0, 1 + 0.1 * run, 5 + run) for run in range(11)]
+    path = grouped(tmp_path / "runs.h5", clocks=clocks)
+    with pytest.raises(DataError, match="do not belong together"):
+        load_dataset(path, "all", axes="time x")
+    data = load_dataset(path, "all", axes="time x", resample=0.25)
+    assert data.shape[:2] == (11, 5)
+    np.testing.assert_allclose(data.read(range(11)).state[:, -1, 0, 0], np.arange(11.0), rtol=1e-6)

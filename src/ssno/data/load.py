@@ -18,6 +18,7 @@ from ssno.data.defaults import defaults_of
 from ssno.data.division import FRACTIONS, divide, hold_out
 from ssno.data.errors import DataError
 from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans, open_airfrans_pt
+from ssno.data.files.readers.plain import to_the_shortest
 from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
@@ -148,7 +149,8 @@ def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = S
     if not found and loose and not divided:  # a file for each run, or for some runs
         runs = [open_any(file, options) for file in loose]
         if all(WHOLE in run for run in runs):
-            return {WHOLE: concatenate([replace(run[WHOLE], name=folder.name) for run in runs])}
+            sets = [replace(run[WHOLE], name=folder.name) for run in runs]
+            return {WHOLE: concatenate(sets if options.resample is None else to_the_shortest(sets))}
     if not found:
         raise DataError(
             f"{folder} has no data of split {wanted[0]!r}: expected {wanted[0]}/*.h5, or files with {wanted[0]!r} in "

@@ -122,7 +122,7 @@ class H5Array(FileArray):
             if dataset.shape != self.shape or dataset.dtype.str != self.dtype:
                 raise DataError(f"{self.label} is no longer {self.dtype} {self.shape}. Load the dataset again.")
             check_inflation(dataset, selection, _inflated(self.stamp, self.key))  # type: ignore[arg-type]
-            return dataset[selection]
+            return np.asarray(dataset[selection])  # of a scalar dataset, too
         except (OSError, KeyError, RuntimeError) as error:
             raise DataError(f"Cannot read {self.label}: {error}") from error
 

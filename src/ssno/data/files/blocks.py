@@ -16,6 +16,7 @@ from jaxtyping import Float
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import LazyArray, MemoryArray, Rows
 from ssno.data.files.patterns import Pattern
+from ssno.data.files.resampling import Resampling
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Block:
     scale: float = 1.0
     shift: float = 0.0
     missing: float | None = None
+    resampling: Resampling | None = None
+    """Brings stored frames to equally spaced times."""
 
     def __post_init__(self) -> None:
         self.pattern.check(self.array.shape, what=self.array.label)
@@ -41,12 +44,15 @@ class Block:
 
     def size(self, word: str) -> int:
         """Length of the axis with this name, 1 if there is none."""
+        if word == "time" and self.resampling is not None:
+            return len(self.resampling.times)
         return self.pattern.size(word, self.array.shape)
 
     def read(self, rows: Rows, frames: slice, steps: tuple[int, ...]) -> Float[np.ndarray, "n t c *grid"]:
         """Some trajectories and frames at every `steps[i]`-th point; a missing axis gets length one."""
         first, last = min(self.channels), max(self.channels)
-        wanted = {"batch": rows, "time": frames, "channel": slice(first, last + 1), "1": slice(None)}
+        stored = frames if self.resampling is None else self.resampling.source(frames)
+        wanted = {"batch": rows, "time": stored, "channel": slice(first, last + 1), "1": slice(None)}
         wanted |= {word: slice(None, None, step) for word, step in zip(self.space, steps, strict=True)}
         values = self.array.read(tuple(wanted[word] for word in self.pattern.words))
         gaps = None if self.missing is None else values == self.missing
@@ -59,7 +65,7 @@ class Block:
         values = self.pattern.arrange(values, self.space)
         if self.channels != tuple(range(first, last + 1)):
             values = values[:, :, [channel - first for channel in self.channels]]
-        return values
+        return values if self.resampling is None else self.resampling.interpolate(values, rows, frames)
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,30 @@ attributes that pack numbers (`scale_factor`, `add_offset`, `_FillValue`). What 
 what was found, except the time step and the lengths, which are 1 and noted.
 """
 
-from collections.abc import Mapping
-from dataclasses import fields
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import combinations
 
 import numpy as np
+from jaxtyping import Float
 
+from ssno.data.concatenate import concatenate
 from ssno.data.context import NONE
 from ssno.data.errors import DataError
+from ssno.data.files.arrays import MemoryArray
 from ssno.data.files.blocks import Block, Part, default_fields
 from ssno.data.files.patterns import MEANING, Pattern, example_pattern, parse_pattern
 from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.files.resampling import Resampling
 from ssno.data.files.suggest import suggest_axes
 from ssno.data.grids import axis_from_coordinates, box, uniform_step
+from ssno.data.seeds import SPLITS
 from ssno.data.trajectories import NAN, Trajectories
 from ssno.pde.problems.problem import Axis
 
+STEP = "dt"  # as the name of a known field: the time step of each trajectory
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
 TAKES = frozenset(field.name for field in fields(ReadOptions)) - {"viscosity"}
 
@@ -33,15 +40,44 @@ def recognise(contents: Contents) -> bool:
 
 
 def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectories]:
-    """The arrays that the user names, or the only ones that can be meant."""
+    """The arrays that the user names, or the only ones that can be meant; of every group, if each holds one run."""
+    groups = run_groups(contents)
+    if not groups:
+        return {WHOLE: open_arrays(contents, options)}
+    runs = [open_arrays(run, options) for run in groups]
+    if options.resample is not None:
+        runs = to_the_shortest(runs)
+    numbers = [{key: float(n) for key, n in run.attributes().items() if type(n) in (int, float)} for run in groups]
+    shared = set.intersection(*map(set, numbers))
+    parameters = {key: np.array([number[key] for number in numbers]) for key in sorted(shared)}
+    return {WHOLE: replace(concatenate(runs), parameters=parameters)}
+
+
+def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
+    """One set of arrays."""
     names = state_arrays(contents, options)
     pattern = pattern_for(contents, names[0], options)
+    own_steps = STEP in options.context and STEP not in contents.arrays
+    if own_steps:
+        options = replace(options, context=tuple(name for name in options.context if name != STEP) or NONE)
     fields, state, context = _fields(contents, names, pattern, options)
     part = Part(state, tuple(context.values()))
     sizes = {word: part.size(word) for word in ("batch", "time", *part.space)}
-    times, time_note = _times(contents, names[0], sizes, options)
+    if own_steps:
+        times, time_note, step = _steps(contents, names[0], sizes, options, pattern)
+        context[STEP] = step
+        part = Part(state, tuple(context.values()))
+    elif options.resample is not None:
+        key, clocks = _clocks(contents, sizes, options)
+        if clocks is None:
+            raise DataError(f"{contents.path} has no times to resample. Name them with --times, or give --dt.")
+        resampling = Resampling.every(options.resample, clocks, what=contents[key].array.label)
+        part = Part(*(tuple(_resampled(block, resampling) for block in blocks) for blocks in (part.state, part.context)))
+        times, time_note = resampling.times, ""
+    else:
+        times, time_note = _times(contents, names[0], sizes, options)
     axes, space_note = _axes(contents, sizes, pattern, options)
-    data = Trajectories.from_parts(
+    return Trajectories.from_parts(
         [part],
         name=contents.path.stem,
         fields=fields,
@@ -53,7 +89,38 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         ),
         notes=[note for note in (time_note, space_note, *(contents[name].remark for name in names)) if note],
     )
-    return {WHOLE: data}
+
+
+def run_groups(contents: Contents) -> list[Contents]:
+    """The groups of a file as files of their own, if there are several that hold arrays of the same names: one per run.
+
+    Arrays outside the groups (coordinates, a mask) belong to all. Numbers among a group's attributes can be named as
+    known fields. Groups called like splits are not runs.
+    """
+    inside: dict[str, dict[str, StoredArray]] = {}
+    for name, stored in contents.arrays.items():
+        group, slash, inner = name.partition("/")
+        if slash:
+            inside.setdefault(group, {})[inner] = stored
+    names = {tuple(sorted(arrays)) for arrays in inside.values()}
+    large = any(len(stored.shape) >= 2 for arrays in inside.values() for stored in arrays.values())
+    loose = {name: stored for name, stored in contents.arrays.items() if "/" not in name}
+    if len(inside) < 2 or len(names) > 1 or not large or any(group in SPLITS for group in inside):
+        return []
+
+    def order(group: str) -> list[tuple[int, str]]:
+        return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", group)]
+
+    return [
+        replace(contents, arrays={**loose, **inside[group]}, groups={"": {**contents.attributes(), **contents.attributes(group)}})
+        for group in sorted(inside, key=order)
+    ]
+
+
+def to_the_shortest(runs: Sequence[Trajectories]) -> list[Trajectories]:
+    """Runs that begin alike, cut to the frames that all have."""
+    frames = min(len(run.times) for run in runs)
+    return [run.select(time_index=slice(0, frames)) for run in runs]
 
 
 def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
@@ -152,7 +219,13 @@ def _fields(
 
 def _context_array(contents: Contents, name: str, state: StoredArray, pattern: Pattern) -> dict[str, Block]:
     """A known field in an array of its own: it may lack any axes of the state, as long as the lengths say which."""
+    number = contents.attributes().get(name)
+    if name not in contents.arrays and type(number) in (int, float):
+        values = MemoryArray(np.array([number], np.float64), f"{name!r} of {contents.path}")
+        return {name: Block(values, Pattern(("batch",)), pattern.space)}
     stored = contents[name]
+    if stored.shape in ((), (1,)):  # one number for the whole file or group
+        return {_short(name): Block(MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label), Pattern(("batch",)), pattern.space)}
     words = [word for word in pattern.words if word != "1"]
     for missing in range(len(words)):
         for dropped in combinations(sorted(words, key=lambda word: word not in ("time", "channel", "batch")), missing):
@@ -189,26 +262,62 @@ def _times(contents: Contents, name: str, sizes: Mapping[str, int], options: Rea
     frames = sizes["time"]
     if options.dt is not None:
         return options.dt * np.arange(frames, dtype=np.float64), ""
-    found = [options.times] if options.times else [key for key in contents.arrays if _word(key) == "time"]
-    for key in found:
-        shape = contents[key].shape
-        if shape in ((frames,), (frames + 1,)):
-            spare = "" if shape == (frames,) else f"The last entry of {key!r} belongs to no frame."
-            return _equally_spaced(contents, key, contents.values(key)[:frames]), spare
-        if shape == (sizes["batch"], frames):
-            clocks = contents.values(key).astype(np.float64)
-            if not np.allclose(clocks, clocks[:1], rtol=1e-6, atol=1e-6 * float(np.ptp(clocks[0]))):
-                raise DataError(
-                    f"{contents[key].array.label} has other times for other trajectories. Trajectories of one dataset "
-                    "share their times: interpolate them before, or give --dt to count frames as equally spaced."
-                )
-            return _equally_spaced(contents, key, clocks[0]), ""
-        if options.times:
-            raise DataError(f"{contents[key].array.label} has shape {shape}, which are no times of {frames} frames.")
+    key, clocks = _clocks(contents, sizes, options)
+    if clocks is not None:
+        if not np.allclose(clocks, clocks[:1], rtol=1e-6, atol=1e-6 * float(np.ptp(clocks[0]))):
+            raise DataError(
+                f"{contents[key].array.label} has other times for other trajectories. Trajectories of one dataset "
+                "share their times: give --resample STEP to interpolate them, --context dt if each has a constant "
+                "step of its own for the model to know, or --dt to count frames as equally spaced."
+            )
+        spare = contents[key].shape == (frames + 1,)
+        return _equally_spaced(contents, key, clocks[0]), f"The last entry of {key!r} belongs to no frame." * spare
     step = {**contents.attributes(), **contents[name].attributes}.get("dt")
     if isinstance(step, int | float) and 0 < step < float("inf"):
         return float(step) * np.arange(frames, dtype=np.float64), ""
     return np.arange(frames, dtype=np.float64), "The file has no times: the step is taken as 1. Give --dt."
+
+
+def _clocks(
+    contents: Contents, sizes: Mapping[str, int], options: ReadOptions
+) -> tuple[str, Float[np.ndarray, "n t"] | None]:
+    """The array of times and its numbers, a line for each trajectory or one for all; None if the file has none."""
+    frames = sizes["time"]
+    found = [options.times] if options.times else [key for key in contents.arrays if _word(key) == "time"]
+    for key in found:
+        shape = contents[key].shape
+        if shape in ((frames,), (frames + 1,)):
+            return key, contents.values(key)[None, :frames].astype(np.float64)
+        if shape == (sizes["batch"], frames):
+            return key, contents.values(key).astype(np.float64)
+        if options.times:
+            raise DataError(f"{contents[key].array.label} has shape {shape}, which are no times of {frames} frames.")
+    return "", None
+
+
+def _steps(
+    contents: Contents, name: str, sizes: Mapping[str, int], options: ReadOptions, pattern: Pattern
+) -> tuple[np.ndarray, str, Block]:
+    """Frames counted as times, a remark, and the time step of every trajectory as a known field."""
+    key, clocks = _clocks(contents, sizes, options)
+    if clocks is None or clocks.shape[1] < 2:
+        given = {**contents.attributes(), **contents[name].attributes}.get(STEP)
+        if type(given) not in (int, float):
+            raise DataError(f"{contents.path} has no times from which the steps of trajectories could be known.")
+        steps = np.array([given], np.float64)
+    else:
+        for clock in clocks:
+            _equally_spaced(contents, key, clock)
+        steps = (clocks[:, -1] - clocks[:, 0]) / (clocks.shape[1] - 1)
+    steps = np.broadcast_to(steps, (sizes["batch"],)).copy()
+    block = Block(MemoryArray(steps, f"the time steps of {contents.path}"), Pattern(("batch",)), pattern.space)
+    note = "Times count frames: each trajectory has a time step of its own, the known field 'dt'."
+    return np.arange(sizes["time"], dtype=np.float64), note, block
+
+
+def _resampled(block: Block, resampling: Resampling) -> Block:
+    """A block at other times; one that does not change stays as it is."""
+    return block if block.pattern.axis("time") is None else replace(block, resampling=resampling)
 
 
 def _equally_spaced(contents: Contents, key: str, times: np.ndarray) -> np.ndarray:
@@ -219,8 +328,8 @@ def _equally_spaced(contents: Contents, key: str, times: np.ndarray) -> np.ndarr
             uniform_step(times, what=f"{contents[key].array.label} (the times)")
         except DataError as error:
             raise DataError(
-                f"{error} Models step by a constant time: choose equally spaced frames, interpolate them before, or "
-                "give --dt to count frames as equally spaced."
+                f"{error} Models step by a constant time: give --resample STEP to interpolate, choose equally spaced "
+                "frames, or give --dt to count frames as equally spaced."
             ) from error
     return times
 

@@ -28,13 +28,16 @@ class ReadOptions:
     fields: tuple[str, ...] = ()
     """Names for the channels."""
     context: tuple[str, ...] = ()
-    """Channels or arrays that are known and not predicted: exactly these; "none" for none."""
+    """Channels or arrays that are known and not predicted: exactly these; "none" for none. "dt" is the time step of
+    each trajectory, where they differ."""
     mask: str | None = None
     """Array or field that is not zero where there are no data (obstacles, land); "nan": where values are not finite."""
     dt: float | None = None
     """Time between frames."""
     times: str | None = None
     """Name of the array that holds the times."""
+    resample: float | None = None
+    """Interpolate linearly onto frames this far apart in time, counted from each trajectory's first."""
     lengths: tuple[float, ...] = ()
     """Physical lengths of the space axes, in the order in which `axes` (or else the file) names them."""
     coordinates: tuple[str, ...] = ()
@@ -45,8 +48,11 @@ class ReadOptions:
     """Viscosity of KS data, whose files do not say."""
 
     def __post_init__(self) -> None:
-        if self.dt is not None and not 0 < self.dt < float("inf"):
-            raise ValueError(f"`dt` must be a positive number, got {self.dt}.")
+        for name in ("dt", "resample"):
+            if (step := getattr(self, name)) is not None and not 0 < step < float("inf"):
+                raise ValueError(f"`{name}` must be a positive number, got {step}.")
+        if self.dt is not None and self.resample is not None:
+            raise ValueError("Give `dt` (frames are equally spaced) or `resample` (they are not), not both.")
         for length in self.lengths:
             if not 0 < length < float("inf"):
                 raise ValueError(f"`lengths` must be positive numbers, got {self.lengths}.")
@@ -69,7 +75,7 @@ def read_options(**options: Any) -> ReadOptions:
             raise TypeError(unknown_name(name, known, kind="option"))
         if isinstance(value, Sequence) and not isinstance(value, str):
             options[name] = tuple(map(float, value)) if name == "lengths" else tuple(value)
-        elif name in ("dt", "viscosity") and value is not None:
+        elif name in ("dt", "resample", "viscosity") and value is not None:
             options[name] = float(value)
     return ReadOptions(**options)
 
