@@ -68,7 +68,9 @@ def lowers_itself(model: nn.Module, device: torch.device) -> bool:
 
 def lowered(features: Tensor) -> Tensor:
     """Features in the precision of activations: bfloat16 where native code takes it from here, else as they are."""
-    return features.to(torch.bfloat16) if _lowered.get() and features.dtype == torch.float32 else features
+    if torch.compiler.is_compiling() or not _lowered.get():  # a compiler cannot read the choice, and computes plainly
+        return features
+    return features.to(torch.bfloat16) if features.dtype == torch.float32 else features
 
 
 @contextlib.contextmanager
