@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -61,10 +62,23 @@ def options(**more: object) -> DataOptions:
     return DataOptions(name="ks", **{"viscosity": 0.1, "points": 32, **more})
 
 
+@pytest.fixture(scope="session")
+def ready_made(tiny_ks, tmp_path_factory) -> Path:
+    """A folder with a run and the checkpoint that was shipped of it."""
+    home = tmp_path_factory.mktemp("ready")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setattr(bundled, "ROOT", home / "bundle")
+        run = make_run(options(path=str((tiny_ks / "ks-0.1-tiny").resolve()), viscosity=None))
+        ship(run, "ks-0.1-32", evaluate(run, write=False))
+    return home
+
+
 @pytest.fixture
-def shipped(place) -> Path:
-    run = make_run(options(path=str((place / "data" / "ks-0.1-tiny").resolve()), viscosity=None))
-    return ship(run, "ks-0.1-32", evaluate(run, write=False))
+def shipped(ready_made, place) -> Path:
+    shutil.copytree(ready_made / "runs", place / "runs")
+    shutil.copytree(ready_made / "bundle", bundled.ROOT)
+    return bundled.ROOT / "ks-0.1-32"
 
 
 def test_a_shipped_checkpoint_is_the_run_without_its_paths(shipped) -> None:

@@ -62,6 +62,12 @@ class Evaluation:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Versions, commit and hardware of the evaluation."""
 
+    def is_of(self, run: RunFolder) -> bool:
+        """Whether this run was evaluated, as its config is now and in the precision that it computes in."""
+        config = dict(self.config)
+        computed_in = config.pop("evaluated_in", run.precision)
+        return (config, computed_in) == (run.config, run.forecaster.precision)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; those that are not finite are left to whoever writes them."""
         return {"format": FORMAT, "version": VERSION, **asdict(self)}

@@ -68,7 +68,7 @@ def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bo
 
 def check_evaluation(run: RunFolder, evaluation: Evaluation) -> None:
     """Refuse an evaluation that is not of this run on all of its test split, grid and frames included."""
-    if evaluation.name != run.name or evaluation.config != run.config:
+    if evaluation.name != run.name or not evaluation.is_of(run):
         raise ValueError(
             f"`evaluation` is of {evaluation.name!r}, not of {run.folder} as it is now. Evaluate it again."
         )

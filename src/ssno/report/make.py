@@ -84,9 +84,9 @@ def one(run: RunFolder, data: Trajectories | DataOptions | None, *, split: str, 
 
 
 def stored(run: RunFolder) -> Evaluation | None:
-    """The evaluation in the run's folder, unless the weights are newer or it is of another run of that name."""
+    """The evaluation in the run's folder, unless the weights are newer or it is of another run or precision."""
     path, weights = results_folder(run.folder) / f"{EVALUATION}.json", run.folder / WEIGHTS
     if not path.is_file() or path.stat().st_mtime < weights.stat().st_mtime:
         return None
     evaluation = read_evaluation(path)
-    return evaluation if evaluation.config == run.config else None
+    return evaluation if evaluation.is_of(run) else None
