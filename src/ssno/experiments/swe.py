@@ -206,7 +206,7 @@ class Judged:
     def verdicts(self) -> Iterator[Verdict]:
         """The paper's claim at t = 20 and 50, our own at all steps, energy, the map, and who beats least squares."""
         ours = [label for label in self.labels if label.startswith("SS-NO")]
-        for step in (step for step in (20, 50) if step in self.steps):
+        for step in sorted({20, 50} & set(self.steps)):
             for label in ours if SFNO in self.labels else ():
                 claim = f"{self.case}, t = {step}: {label} at least 2 times below SFNO with latitude"
                 yield below(claim, *(self.at(one, step, projected=True) for one in (label, SFNO)), factor=2)
