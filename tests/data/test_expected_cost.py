@@ -13,7 +13,7 @@ from ssno.data.make.expected_cost import expected_cost
 from ssno.data.make.plan import Plan
 from ssno.data.make.produce import encode
 from ssno.data.sizes import trajectory_bytes
-from ssno.pde.problems.problem import Axis, Parameters, Problem, OnProgress, Solution
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 
 ORIGIN = {"ssno": "test", "commit": "test"}
 

@@ -6,7 +6,15 @@ import pytest
 
 from ssno.data.load import load_dataset
 from ssno.data.make.plan import count_trajectories
-from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command, split_name
+from ssno.data.make.recipes import (
+    DATASETS,
+    PRESETS,
+    build_plan,
+    build_problem,
+    folder_name,
+    generate_command,
+    split_name,
+)
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 

@@ -24,7 +24,7 @@ deviation of CE-RM's density is 8 % too small (docs/fluids.md has all of it).
 
 import dataclasses
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints

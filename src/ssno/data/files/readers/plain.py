@@ -72,7 +72,9 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
         if clocks is None:
             raise DataError(f"{contents.path} has no times to resample. Name them with --times, or give --dt.")
         resampling = Resampling.every(options.resample, clocks, what=contents[key].array.label)
-        part = Part(*(tuple(_resampled(block, resampling) for block in blocks) for blocks in (part.state, part.context)))
+        part = Part(
+            *(tuple(_resampled(block, resampling) for block in blocks) for blocks in (part.state, part.context))
+        )
         times, time_note = resampling.times, ""
     else:
         times, time_note = _times(contents, names[0], sizes, options)
@@ -112,7 +114,11 @@ def run_groups(contents: Contents) -> list[Contents]:
         return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", group)]
 
     return [
-        replace(contents, arrays={**loose, **inside[group]}, groups={"": {**contents.attributes(), **contents.attributes(group)}})
+        replace(
+            contents,
+            arrays={**loose, **inside[group]},
+            groups={"": {**contents.attributes(), **contents.attributes(group)}},
+        )
         for group in sorted(inside, key=order)
     ]
 
@@ -225,7 +231,13 @@ def _context_array(contents: Contents, name: str, state: StoredArray, pattern: P
         return {name: Block(values, Pattern(("batch",)), pattern.space)}
     stored = contents[name]
     if stored.shape in ((), (1,)):  # one number for the whole file or group
-        return {_short(name): Block(MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label), Pattern(("batch",)), pattern.space)}
+        return {
+            _short(name): Block(
+                MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label),
+                Pattern(("batch",)),
+                pattern.space,
+            )
+        }
     words = [word for word in pattern.words if word != "1"]
     for missing in range(len(words)):
         for dropped in combinations(sorted(words, key=lambda word: word not in ("time", "channel", "batch")), missing):
