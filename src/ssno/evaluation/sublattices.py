@@ -58,4 +58,5 @@ def on_sublattices(forecaster: Forecaster, *, copies: int, spacing: Sequence[flo
         window=forecaster.window,
         alignment=forecaster.alignment,
         spacing=spacing,
+        mask=forecaster.mask,
     ).eval()

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from ssno.data.normalise import AffineMap
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.masks import Outside
 from ssno.models.operator import OperatorState
 from ssno.native.precision import Precision
 
-SHARED = ("normalisers", "window", "alignment", "spacing", "precision")
+SHARED = ("normalisers", "window", "alignment", "spacing", "precision", "mask")
 
 
 class EnsembleState(NamedTuple):
@@ -46,7 +47,7 @@ class Ensemble(nn.Module):
                     )
         self.members = nn.ModuleList(members)
         self.normalisers, self.window = first.normalisers, first.window
-        self.alignment, self.spacing = first.alignment, first.spacing
+        self.alignment, self.spacing, self.mask = first.alignment, first.spacing, first.mask
 
     @property
     def forecasters(self) -> list[Forecaster]:
@@ -85,6 +86,10 @@ class Ensemble(nn.Module):
     def encode_context(self, context: Float[Tensor, "b t k *grid"]) -> Float[Tensor, "b t k *grid"]:
         """Known fields in normalised units."""
         return self.forecasters[0].encode_context(context)
+
+    def outside(self, context: Float[Tensor, "b t k *grid"]) -> Outside:
+        """Where there are no data."""
+        return self.forecasters[0].outside(context)
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
         """The finest grid that a member prefers to `grid`."""

@@ -28,6 +28,7 @@ from ssno.base import write_document
 from ssno.base.device import WITHOUT_FLOAT64
 from ssno.data.normalise import AffineMap, Normalisers
 from ssno.data.windows import Alignment, Window, sliding_windows
+from ssno.forecasting.masks import Outside, find_outside, hold
 from ssno.forecasting.windowed import Windowed
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import OperatorState
@@ -48,6 +49,7 @@ class Forecaster(nn.Module):
         spacing: the grid spacing that the weights refer to, that of the training data.
         spacings: those of all grids that it is trained on, if they are several: it works on them as they are.
         precision: of the model's activations (`ssno.native.precision`); frames come back as they were given.
+        mask: the known field that says where there are no data (`ssno.forecasting.masks`).
     """
 
     def __init__(
@@ -61,10 +63,13 @@ class Forecaster(nn.Module):
         spacing: Sequence[float] | None = None,
         spacings: Sequence[Sequence[float]] = (),
         precision: Precision = "float32",
+        mask: str | None = None,
     ):
         super().__init__()
         check_precision(precision)
-        self.model, self.precision = model, precision
+        if mask is not None and mask not in normalisers.context.fields:
+            raise ValueError(f"`mask` must be one of the known fields {normalisers.context.fields}, got {mask!r}.")
+        self.model, self.precision, self.mask = model, precision, mask
         self.window = window or Window()
         streams = hasattr(model, "start") and hasattr(model, "step")
         # Not registered: the parameters belong to `model` and must not appear twice.
@@ -125,6 +130,10 @@ class Forecaster(nn.Module):
         """Known fields in normalised units."""
         return self.normalisers.context.encode(context) if context.shape[2] else context
 
+    def outside(self, context: Float[Tensor, "b t k *grid"]) -> Outside:
+        """Where there are no data, from known fields in either units."""
+        return find_outside(context, None if self.mask is None else self.normalisers.context.fields.index(self.mask))
+
     def forward(
         self,
         state: Float[Tensor, "b t c *grid"],
@@ -169,10 +178,14 @@ class Forecaster(nn.Module):
     def step(
         self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: OperatorState
     ) -> tuple[Float[Tensor, "b c *grid"], OperatorState]:
-        """One step in normalised units: the newest frame in, the next one out."""
+        """One step in normalised units: the newest frame in, the next one out, held where there are no data."""
+        outside = self.outside(context[:, None])
+        if self.alignment == "same":  # known fields are those of the frame that comes in
+            frame = hold(frame[:, None], outside)[:, 0]
         with self.computing():
             answer, state = self.streaming.step(torch.cat([frame, context], dim=1).to(self.dtype), state)
-        return self._next(frame[:, None], answer[:, None])[:, 0], state
+        following = self._next(frame[:, None], answer[:, None])
+        return (following if self.alignment == "same" else hold(following, outside))[:, 0], state
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
         """The grid on which to forecast frames given on `grid`: the same, unless the model prefers another one."""
@@ -214,6 +227,7 @@ class Forecaster(nn.Module):
             "alignment": self.alignment,
             "spacing": self.spacing,
             "spacings": self.spacings,
+            "mask": self.mask,
         }
         return {"config": described, "forecaster": units}
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from ssno.base.device import choose_device
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster, rescaled
+from ssno.forecasting.masks import hold
 from ssno.transforms.periodic import resample
 
 Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *grid"]] | None
@@ -67,7 +68,7 @@ def stream(
     check_given(forecaster, first_frames, context)
     first_frames = first_frames.to(forecaster.device)
     given, known = first_frames.shape[1], known_fields(first_frames, context)
-    units, grid = forecaster.units(first_frames), first_frames.shape[3:]
+    units, grid, stated = forecaster.units(first_frames), first_frames.shape[3:], known
     working = forecaster.working_grid(grid, spacing=spacing)
     if working != tuple(grid):
         first_frames, known = resample(first_frames, working), resampled(known, working)
@@ -83,19 +84,25 @@ def stream(
     try:
         with torch.inference_mode():
             frames = units.encode(first_frames).to(forecaster.dtype)  # frames are fed back in the model's own numbers
+            if forecaster.mask is not None:
+                frames = hold(frames, forecaster.outside(known(0, given)))
             earlier = encoded(known(ahead, ahead + given - 1))
             # The slot of the newest frame belongs to the first step; here it only has to have the right shape.
             placeholder = earlier[:, -1:] if given > 1 else encoded(known(0, 1))
             state: Any = forecaster.start(frames, torch.cat([earlier, placeholder], dim=1), spacing=spacing)
             frame = frames[:, -1]
-        slot = given - 1 + ahead
+        slot, number = given - 1 + ahead, given
         while True:
             with torch.inference_mode():
                 now = encoded(known(slot, slot + 1))[:, 0]
                 frame, state = forecaster.step(frame, now, state)
-                decoded = units.decode(frame[:, None])[:, 0].to(first_frames.dtype)
-            yield resample(decoded, grid)
-            slot += 1
+                if forecaster.mask is not None:
+                    frame = hold(frame[:, None], forecaster.outside(known(number, number + 1)))[:, 0]
+                decoded = resample(units.decode(frame[:, None])[:, 0].to(first_frames.dtype), grid)
+                if forecaster.mask is not None:
+                    decoded = hold(decoded[:, None], forecaster.outside(stated(number, number + 1)))[:, 0]
+            yield decoded
+            slot, number = slot + 1, number + 1
     finally:
         forecaster.train(was_training)
 

@@ -26,6 +26,7 @@ from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.masks import hold
 from ssno.forecasting.rollout import rollout
 from ssno.metrics.relative import frame_errors, trajectory_errors, weighed
 from ssno.metrics.runaway import NEVER, largest, runaway_step
@@ -87,7 +88,9 @@ def score(
         units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
         errors = {}
         if "rel_l2_normalised" in metrics:
-            errors["rel_l2_normalised"] = trajectory_errors(units.encode(forecast), units.encode(truth))
+            outside = forecaster.outside(frames.context[:, plan.scored.start : plan.scored.stop])
+            pair = (hold(units.encode(fields), outside) for fields in (forecast, truth))
+            errors["rel_l2_normalised"] = trajectory_errors(*pair)
         if "rel_l2_onestep" in metrics:
             errors["rel_l2_onestep"] = one_step_errors(forecaster, frames, spacing=data.spacing)
         if area is not None and normalised:
@@ -207,8 +210,9 @@ def one_step_errors(
     plan = forecaster.window.plan(frames.state.shape[1])
     units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
     forecaster.eval()
+    outside = forecaster.outside(frames.context)
     answers = forecaster(
-        units.encode(frames.state)[:, :-1],
+        hold(units.encode(frames.state), outside)[:, :-1],
         slot_context(forecaster.encode_context(frames.context), forecaster.alignment),
         spacing=spacing,
     )
@@ -216,4 +220,6 @@ def one_step_errors(
     first, last = plan.predicted.start - 1, plan.predicted.stop - 1
     answers = units.decode(answers)[:, max(0, first - missing) : last - missing]
     truth = next_frames(frames.state)[:, max(first, missing) : last]
+    if outside is not None:
+        answers = hold(answers, outside[:, 1:][:, max(first, missing) : last])
     return trajectory_errors(answers, truth)

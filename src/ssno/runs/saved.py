@@ -79,6 +79,7 @@ def load_forecaster(
             alignment=units["alignment"],
             spacing=None if spacing is None else tuple(float(step) for step in spacing),
             spacings=[[float(step) for step in steps] for steps in units.get("spacings", ())],
+            mask=units.get("mask"),
         )
     except KeyError as error:
         raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None

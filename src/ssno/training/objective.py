@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.masks import hold
 from ssno.metrics.relative import frame_errors
 from ssno.metrics.surface import volume_and_surface
 from ssno.models.operator import OperatorState
@@ -92,7 +93,8 @@ class Objective(nn.Module):
 
     def _from(self, first: int, seen: Tensor, prepared: Prepared) -> Tensor:
         answers = self.predict(seen, prepared.known, spacing=prepared.spacing)
-        return answers[:, first - (seen.shape[1] - answers.shape[1]) :]
+        answers = answers[:, first - (seen.shape[1] - answers.shape[1]) :]
+        return hold(answers, None if prepared.outside is None else prepared.outside[:, first:])
 
     def _unrolled(self, prepared: Prepared, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
         seen, known, given = prepared.seen, prepared.known, prepared.given
@@ -108,5 +110,7 @@ class Objective(nn.Module):
                 frame, state = checkpoint(self.step, frame, known[:, slot], state, use_reentrant=False)
             else:
                 frame, state = self.step(frame, known[:, slot], state)
+            if prepared.outside is not None:
+                frame = hold(frame[:, None], prepared.outside[:, slot : slot + 1])[:, 0]
             answers.append(frame)
         return torch.stack(answers, dim=1), Carry(frame.detach(), state.detached())

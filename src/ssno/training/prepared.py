@@ -17,6 +17,7 @@ from ssno.data.noise import noise_like, sample_generator
 from ssno.data.trajectories import Frames
 from ssno.data.windows import next_frames, slot_context
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.masks import hold
 from ssno.runs.unrolling import Stage
 
 FORCING, PLACE = 2, 3  # keep the keys of these draws apart from each other
@@ -45,6 +46,8 @@ class Prepared(NamedTuple):
     """Of the grid, if it may be another than the one that weights refer to."""
     wall: Tensor | None = None
     """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
+    outside: Tensor | None = None
+    """b t 1 *grid, where the frame after each slot has no data."""
 
 
 def prepare(
@@ -74,7 +77,9 @@ def prepare(
     state, context = frames
     wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
     plan = window.plan(state.shape[1])
-    clean = forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state)
+    outside = forecaster.outside(context)
+    clean = hold(forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state), outside)
+    after = None if outside is None else outside[:, 1:]
     seen, known = clean[:, :-1], slot_context(forecaster.encode_context(context), forecaster.alignment)
     if noise and samples:
         seed, epoch, step = key
@@ -83,15 +88,16 @@ def prepare(
         )
         # Noise is added to what the model sees, never to what it should say.
         seen, known = seen + added[:, :-1, : state.shape[2]], known + added[:, :-1, state.shape[2] :]
+        seen = hold(seen, None if outside is None else outside[:, :-1])
     if stage.parallel:
         # A model that takes K frames as channels has no answer before its first window.
         slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)
-        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, spacing, wall)
+        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, spacing, wall, after)
     forced = forced_frames(stage.forcing, seen.shape[1], key, drawn_for).to(seen.device)
     slots = range(plan.start, plan.loss_slots.stop)
     size = stage.cut or len(slots)
     parts = tuple(slots[first : first + size] for first in range(0, len(slots), size))
-    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, spacing, wall)
+    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, spacing, wall, after)
 
 
 def places(room: int, key: Key, samples: Sequence[int]) -> list[int]:

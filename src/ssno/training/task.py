@@ -126,6 +126,7 @@ def checked(
         alignment=alignment,
         spacing=spacing or data.spacing,
         spacings=[view.spacing for view in views] if options.grids else (),
+        mask=data.mask,
     )
     return Task(forecaster, data, valid, options, description)
 

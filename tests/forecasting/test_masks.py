@@ -1,0 +1,110 @@
+"""Points without data: held in forecasts, absent from loss and errors, static or moving."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
+from ssno.forecasting.ensemble import Ensemble
+from ssno.forecasting.rollout import rollout
+from ssno.forecasting.scores import score
+from ssno.models.ssno import SSNOConfig
+from ssno.runs.saved import load_forecaster
+from ssno.runs.unrolling import Rollout
+from ssno.training.objective import Objective
+from ssno.training.prepared import prepare
+from ssno.training.reporter import Silent
+from ssno.training.task import task_for
+from ssno.training.train import train
+
+POINTS, FRAMES = 16, 8
+
+
+def obstacle(*, moving: bool) -> Trajectories:
+    """Waves about 3 in a channel with four cells missing; if moving, the gap goes one cell further with every frame."""
+    rng = np.random.default_rng(0)
+    x, t = np.arange(POINTS) / POINTS, np.arange(FRAMES)[:, None] / 10
+    waves = 3 + np.sin(2 * np.pi * (x - t + rng.random((10, 1, 1))))
+    first = 5 + (np.arange(FRAMES)[:, None] if moving else 0)
+    mask = np.broadcast_to((np.arange(POINTS) >= first) & (np.arange(POINTS) < first + 4), waves.shape)
+    array = np.stack([waves, mask], axis=2).astype(np.float32)
+    return Trajectories.from_array(array, fields=["u", "solid"], context_fields=["solid"], lengths=[1.0]).masked(
+        "solid"
+    )
+
+
+class Shifted(nn.Module):
+    """A model whose answers have something added at masked points."""
+
+    def __init__(self, model: nn.Module, by: float):
+        super().__init__()
+        self.model, self.by = model, by
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        return self.model(frames) + self.by * (frames[:, :, 1:] > 0.5)
+
+
+def losses(task, by: float, stage) -> torch.Tensor:
+    task.forecaster.model.by = by
+    prepared = prepare(task.forecaster, task.data.read(range(4)), range(4), stage=stage, noise=1e-3)
+    return Objective(task.forecaster, compile=False)(prepared)[0].detach()
+
+
+@pytest.mark.parametrize("forcing", [1.0, 0.0])
+def test_answers_inside_obstacles_change_neither_loss_nor_errors(forcing: float) -> None:
+    model = Shifted(SSNOConfig.tiny(in_channels=2, memory_window=0).build(), 0.0)
+    task = task_for(model, obstacle(moving=False), epochs=1, window=Window(size=1))
+    stage = Rollout(forcing=(forcing,)).stage(0, 1)
+    assert torch.equal(losses(task, 0.0, stage), losses(task, 100.0, stage))
+    scores = []
+    for model.by in (0.0, 100.0):
+        scores.append(score(task.forecaster, task.valid).means)
+    assert scores[0] == scores[1]
+
+
+def test_norms_leave_obstacles_out() -> None:
+    task = task_for(SSNOConfig.tiny(memory_window=0), obstacle(moving=False), epochs=1)
+    prepared = prepare(task.forecaster, task.data.read(range(4)), range(4), stage=Rollout().stage(0, 1), noise=1e-3)
+    assert not prepared.truth[..., 5:9].any()
+    assert not prepared.seen[..., 5:9].any()
+    assert prepared.truth[..., :5].abs().min() > 0
+    free = task.data.read(range(4)).state[..., [*range(5), *range(9, POINTS)]]
+    encoded = (free - task.forecaster.normalisers.state.shift[0]) / task.forecaster.normalisers.state.scale[0]
+    norms = [torch.linalg.vector_norm(fields.flatten(2), dim=2) for fields in (prepared.truth, encoded[:, 1:])]
+    torch.testing.assert_close(*norms, rtol=1e-4, atol=1e-4)
+
+
+def test_a_hundred_steps_keep_obstacle_cells_exact(tmp_path) -> None:
+    data = obstacle(moving=False)
+    forecasters = [
+        train(SSNOConfig.tiny(), data, epochs=1, seed=seed, folder=tmp_path / str(seed), reporter=Silent())
+        for seed in (0, 1)
+    ]
+    frames = data.read(range(2))
+    known = frames.context[:, :1].expand(-1, 104, -1, -1)
+    again = load_forecaster(tmp_path / "0")
+    assert again.mask == "solid"
+    for forecaster in (*forecasters, again, Ensemble(forecasters)):
+        forecast = rollout(forecaster, frames.state[:, :4], 100, context=known)
+        assert (forecast[..., 5:9] == 0).all()
+        assert forecast[..., :5].abs().min() > 0
+
+
+def test_a_moving_obstacle_is_where_it_will_be() -> None:
+    data = obstacle(moving=True)
+    forecaster = train(SSNOConfig.tiny(), data, epochs=1, reporter=Silent())
+    frames = data.read(range(2))
+    forecast = rollout(forecaster, frames.state[:, :4], 4, context=frames.context)
+    outside = frames.context[:, 4:] > 0
+    assert (forecast[outside] == 0).all()
+    assert (forecast[~outside] != 0).all()
+
+
+def test_a_mask_that_is_no_known_field_is_refused() -> None:
+    task = task_for(SSNOConfig.tiny(), obstacle(moving=False), epochs=1)
+    from ssno.forecasting.forecaster import Forecaster
+
+    with pytest.raises(ValueError, match="`mask` must be one of the known fields"):
+        Forecaster(task.forecaster.model, normalisers=task.forecaster.normalisers, mask="land")
