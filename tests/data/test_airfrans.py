@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import subprocess
 import textwrap
 import venv
@@ -166,6 +167,42 @@ def test_the_geometric_variant_is_the_same_case(tmp_path: Path) -> None:
         open_airfrans_pt(tmp_path / "b.pt")
     torch.save([Path("x")], tmp_path / "b.pt")
     with pytest.raises(DataError, match="is not a file of plain tensors"):
+        open_airfrans_pt(tmp_path / "b.pt")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_entities_are_refused_wherever_they_are_defined(tmp_path: Path, encoding: str) -> None:
+    laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+    text = f'<!-- {"long" * 2000} --><!DOCTYPE x [<!ENTITY l0 "ha">{laughs}]><VTKFile>&l9;</VTKFile>'
+    (tmp_path / "a.vtu").write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>{text}'.encode(encoding))
+    with pytest.raises(DataError, match="defines entities"):
+        read_vtk(tmp_path / "a.vtu")
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pt")
+    for read in (read_vtk, open_airfrans_pt, load_dataset):
+        with pytest.raises(ValueError, match="not a regular file"):
+            read(tmp_path / "pipe.pt")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"surf": torch.zeros(1, dtype=torch.bool).expand(10**13)}, "has more numbers than the file"),
+        ({key: torch.zeros(1).expand(10**13, 2) for key in ("pos",)}, "has more numbers than the file"),
+        (
+            {"pos": torch.zeros(0, 2), "x": torch.zeros(0, 5), "y": torch.zeros(0, 4), "surf": torch.zeros(0).bool()},
+            "case 0 has shapes",
+        ),
+        ({"pos": torch.zeros(3, 2, requires_grad=True)}, "is not a dict of"),
+        ({"pos": torch.eye(3).to_sparse()}, "is not a dict of"),
+    ],
+)
+def test_tensors_that_are_larger_than_their_file_are_refused(tmp_path: Path, change: dict, message: str) -> None:
+    case = {"pos": torch.zeros(9, 2), "x": torch.zeros(9, 5), "y": torch.zeros(9, 4), "surf": torch.ones(9).bool()}
+    torch.save([{**case, **change}], tmp_path / "b.pt")
+    with pytest.raises(DataError, match=message):
         open_airfrans_pt(tmp_path / "b.pt")
 
 

@@ -206,6 +206,7 @@ def test_resampling_is_refused_where_it_cannot_be(tmp_path) -> None:
     np.savez(tmp_path / "back.npz", u=VALUES[:, :, :, 0], time=[0, 1, 3, 2, 4, 5])
     for name, step, message in (
         ("a", 50.0, "`resample` is 50, but the shortest trajectory lasts 5. Choose less"),
+        ("a", 1e-9, "`resample` is 1e-09, which makes 5000000001 frames of 5. Choose more"),
         ("none", 1.0, "has no times to resample"),
         ("back", 1.0, "must be finite and increasing"),
     ):

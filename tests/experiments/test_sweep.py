@@ -166,3 +166,12 @@ def test_metrics_and_workers_are_checked() -> None:
         main(["sweep", "rates.toml", "--workers", "0"])
     with pytest.raises(SystemExit):
         main(["sweep", "rates.toml", "--shard", "3/2"])
+
+
+def test_grids_beyond_counting_and_endless_nesting_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="A sweep has 1 to 10,000 runs, got 10,000,000,000,000,000"):
+        sweep_from({**BASE, "grid": {f"train.x{i}": [*range(100)] for i in range(8)}})
+    for name, text in (("a.toml", "x = " + "[" * 100_000), ("b.toml", "run.a" + ".a" * 3_000 + " = 1")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=f"{name}: nested too deeply"):
+            read_sweep(tmp_path / name)

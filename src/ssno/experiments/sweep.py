@@ -20,6 +20,7 @@ it does for `ssno train`. A run's row is named after what makes it different; it
 """
 
 import itertools
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -56,8 +57,7 @@ class RunSweep:
     def __post_init__(self) -> None:
         if not self.seeds or not all(type(seed) is int and seed >= 0 for seed in self.seeds):
             raise ValueError(f"`seeds` must be a list of whole numbers from 0, got {list(self.seeds)}.")
-        if not 1 <= len(self.variants) * len(self.seeds) <= MOST_RUNS:
-            raise ValueError(f"A sweep has 1 to {MOST_RUNS:,} runs, got {len(self.variants) * len(self.seeds):,}.")
+        check_number(len(self.variants) * len(self.seeds))
         if self.tested is not None and not (type(self.tested) is int and self.tested > 0):
             raise ValueError(f"`tested` must be a number of test trajectories, got {self.tested!r}.")
         if "train.seed" in self.run or any("train.seed" in variant for variant in self.variants):
@@ -96,6 +96,8 @@ def read_sweep(path: str | Path) -> RunSweep:
         if not isinstance(values, dict):
             raise ValueError(f"expected named sections ({', '.join(SECTIONS)}), got {values!r}")
         return sweep_from(values)
+    except RecursionError:
+        raise ValueError(f"{path}: nested too deeply to be a sweep.") from None
     except ValueError as error:  # parsers and our own checks alike
         raise ValueError(f"{path}: {error}") from None
 
@@ -119,12 +121,19 @@ def sweep_from(values: Mapping[str, Any]) -> RunSweep:
     return RunSweep(dict(leaves(shared)), tuple(variants), tuple(seeds), chosen, values.get("tested"))
 
 
+def check_number(runs: int) -> None:
+    """Refuse a number of runs that nobody can train."""
+    if not 1 <= runs <= MOST_RUNS:
+        raise ValueError(f"A sweep has 1 to {MOST_RUNS:,} runs, got {runs:,}.")
+
+
 def combinations(grid: Mapping[str, Any]) -> Iterator[Changes]:
     """Every combination of the values of a grid, the last name varying fastest."""
     names = dict(leaves(grid))
     for name, choices in names.items():
         if not isinstance(choices, list) or not choices:
             raise ValueError(f"`grid.{name}` must be a list of values, got {choices!r}.")
+    check_number(math.prod(map(len, names.values())))
     for values in itertools.product(*names.values()):
         yield dict(zip(names, values, strict=True))
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import Rows
 
+MOST_FRAMES = 10**6
 ROUNDING = 1e-6  # of a step: the last frame counts although its time was rounded
 
 
@@ -33,6 +34,8 @@ class Resampling:
         count = int(shortest / step + ROUNDING) + 1
         if count < 2:
             raise DataError(f"`resample` is {step:g}, but the shortest trajectory lasts {shortest:g}. Choose less.")
+        if count > MOST_FRAMES:
+            raise DataError(f"`resample` is {step:g}, which makes {count} frames of {shortest:g}. Choose more.")
         return cls(clocks, np.minimum(step * np.arange(count), shortest))
 
     def source(self, frames: slice) -> slice:

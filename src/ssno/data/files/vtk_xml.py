@@ -22,9 +22,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from ssno.base import DocumentError, read_regular
 from ssno.data.errors import DataError
 from ssno.data.files.examine.report import whole_limit
 
+LARGEST = 2**34
 NUMBERS = {
     **{f"Float{bits}": f"f{bits // 8}" for bits in (32, 64)},
     **{f"Int{bits}": f"i{bits // 8}" for bits in (8, 16, 32, 64)},
@@ -46,10 +48,9 @@ class VTKPiece:
 def read_vtk(path: Path) -> VTKPiece:
     """Read a .vtu or .vtp file with one piece."""
     try:
-        content = path.read_bytes()
-        return _File(path, content).piece()
+        return _File(path, read_regular(path, limit=LARGEST)).piece()
     except (ElementTree.ParseError, binascii.Error, zlib.error, lzma.LZMAError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError):
+        if isinstance(error, DataError | DocumentError):
             raise
         raise DataError(f"{path} is not a whole VTK file ({type(error).__name__}: {error}).") from error
 
@@ -57,8 +58,6 @@ def read_vtk(path: Path) -> VTKPiece:
 class _File:
     def __init__(self, path: Path, content: bytes):
         self.path, self.limit = path, whole_limit(len(content))
-        if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content[:4096]:
-            raise DataError(f"{path} defines entities, which no VTK file does; it is not read.")
         self.appended, self.raw = b"", False
         if found := APPENDED.search(content):
             end = content.rfind(b"</AppendedData>")
@@ -66,7 +65,7 @@ class _File:
                 raise DataError(f"{path} ends inside its appended data.")
             self.appended, self.raw = content[found.end() : end], True
             content = content[: found.end()] + content[end:]
-        root = ElementTree.fromstring(content)
+        root = ElementTree.fromstring(content, ElementTree.XMLParser(target=_Elements(path)))
         if root.tag != "VTKFile":
             raise DataError(f"{path} is not a VTK file: its root is <{root.tag}>.")
         self.root = root
@@ -155,6 +154,17 @@ class _File:
             if left < 0:
                 raise DataError(f"{self.path}: array {name!r} unpacks to more than its {size} bytes.")
         return b"".join(found)
+
+
+class _Elements(ElementTree.TreeBuilder):
+    """Elements without a document type: one could define entities that unfold without end."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.path = path
+
+    def doctype(self, *_: object) -> None:
+        raise DataError(f"{self.path} defines entities, which no VTK file does; it is not read.")
 
 
 class _Source:

@@ -185,6 +185,8 @@ def contour_order(lines: np.ndarray, place: np.ndarray, *, where: str = "the con
 
 def open_airfrans_pt(path: Path, *, points: int = POINTS) -> Trajectories:
     """The cases of `AirfRANS.pt`, a list of dicts of tensors; nothing else in the file is unpacked."""
+    if not path.is_file():
+        raise DataError(f"{path} is not a regular file (a folder, a pipe or a device). Give an ordinary file.")
     try:
         cases: Any = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
     except Exception as error:  # torch's unpickler names what it refuses
@@ -194,10 +196,15 @@ def open_airfrans_pt(path: Path, *, points: int = POINTS) -> Trajectories:
     parts, speeds, angles = [], [], []
     for number, case in enumerate(cases):
         try:
-            pos, x, y, surf = (case[key].numpy() for key in ("pos", "x", "y", "surf"))
+            tensors = [case[key] for key in ("pos", "x", "y", "surf")]
+            if any(each.untyped_storage().nbytes() < each.numel() * each.element_size() for each in tensors):
+                raise DataError(f"{path}: case {number} has more numbers than the file holds for it.")
+            pos, x, y, surf = (each.numpy() for each in tensors)
             (n, _), fits = pos.shape, pos.shape[1:] == (2,) and x.shape[1:] == (5,) and y.shape[1:] == (4,)
-            fits &= len(x) == len(y) == len(surf) == n and surf.dtype == bool
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            fits &= len(x) == len(y) == len(surf) == n > 0 and surf.dtype == bool
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError, NotImplementedError) as error:
+            if isinstance(error, DataError):
+                raise
             raise DataError(f"{path}: case {number} is not a dict of pos, x, y, surf ({error}).") from error
         if not fits:
             raise DataError(f"{path}: case {number} has shapes pos {pos.shape}, x {x.shape}, y {y.shape}.")
