@@ -8,7 +8,7 @@ from PIL import Image
 from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.inspection import Geometry, systems_of
 from ssno.models.registry import MODELS
-from ssno.plots.animation import animate, moving_suffix
+from ssno.plots.animation import AnimationOptions, animate, moving_suffix
 from ssno.plots.bands import Band, band_of, ensemble_bands, error_bands
 from ssno.plots.calibration import calibration_plot
 from ssno.plots.kernels import kernel_panels, memory_weights
@@ -94,6 +94,7 @@ def test_animations_have_a_picture_per_frame(n_dims, tmp_path) -> None:
     path = animate(truth, 0.5 * truth, tmp_path / "a" / "b.gif", times=np.arange(4.0).tolist(), lengths=[1.0] * n_dims)
     with Image.open(path) as picture:
         assert picture.n_frames == 4
+        assert picture.width == 1080
     assert [file.name for file in path.parent.iterdir()] == ["b.gif"]
 
 
@@ -105,6 +106,29 @@ def test_an_animation_needs_a_format_that_can_be_written(tmp_path, monkeypatch) 
     with pytest.raises(ValueError, match=r"Writing a.mp4 needs ffmpeg, which is not installed"):
         animate(frames, frames, tmp_path / "a.mp4", times=[0.0, 1.0], lengths=[1.0])
     assert moving_suffix() == ".gif"
+
+
+def test_an_animation_of_data_alone_has_the_asked_width_and_grey_gaps(tmp_path) -> None:
+    data = np.ones((2, 8, 4))
+    data[:, :4] = np.nan
+    options = AnimationOptions(width=301, fps=2.0, format="gif", colour_map="viridis")
+    path = tmp_path / f"a{options.suffix}"
+    animate(data, None, path, times=[0.0, 1.0], lengths=[2.0, 1.0], options=options)
+    with Image.open(path) as picture:
+        assert (picture.n_frames, picture.width % 2, picture.info["duration"]) == (2, 0, 500)
+        assert abs(picture.width - 301) <= 1
+        colours = [colour for _, colour in picture.convert("RGB").getcolors(10**6)]
+    assert any(max(colour) - min(colour) < 8 and abs(colour[0] - 178) < 8 for colour in colours), "grey at the gaps"
+
+
+def test_senseless_looks_are_refused() -> None:
+    for fields, message in (
+        ({"width": 50}, "`width` must lie between 100 and 7680"),
+        ({"fps": 0.0}, "`fps` must lie between 0 and 120"),
+        ({"colour_map": "virdis"}, "Unknown colour map `virdis`. Did you mean `viridis`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AnimationOptions(**fields)
 
 
 def systems(**fields):

@@ -32,6 +32,7 @@ VERBS = {
     "demo": Verb("demo", "demo", "The whole story in minutes: data, training, comparison, pictures.", computes=True),
     "data generate": Verb("data_generate", "generate", "Make a dataset with our own solvers."),
     "data inspect": Verb("data_inspect", "inspect", "Look into a file: axes, fields, ranges, problems, pictures."),
+    "data animate": Verb("data_animate", "animate", "Data as moving pictures, without a model."),
     "data convert": Verb("data_convert", "convert", "Write a file of yours in our layout."),
     "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),

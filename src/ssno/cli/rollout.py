@@ -11,8 +11,8 @@ from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.models.bundled import results_folder
+from ssno.plots.animation import DEFAULTS, AnimationOptions
 from ssno.plots.animation import animate as write_animation
-from ssno.plots.animation import moving_suffix
 from ssno.plots.bands import band_of, error_bands
 from ssno.plots.foils import flow_pictures
 from ssno.plots.globe import sphere_panels
@@ -31,6 +31,7 @@ def rollout(
     points: int | None = None,
     draw: bool = True,
     animate: bool = True,
+    animation: AnimationOptions = DEFAULTS,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -48,6 +49,7 @@ def rollout(
         points: Grid points along the first axis, to forecast at another resolution than that of training.
         draw: Draw panels.
         animate: Make animations.
+        animation: How animations look.
         out: Folder for the pictures.
         json: Print the errors as JSON.
     """
@@ -64,7 +66,15 @@ def rollout(
         for row in range(len(index))
         for channel in range(len(trajectories.fields))
         for picture in draw_one(
-            seen, trajectories, row, channel, folder, f"{split}{suffix}", draw=draw, animate=animate
+            seen,
+            trajectories,
+            row,
+            channel,
+            folder,
+            f"{split}{suffix}",
+            draw=draw,
+            animate=animate,
+            animation=animation,
         )
     ]
     errors = seen.step_errors()
@@ -85,7 +95,16 @@ def rollout(
 
 
 def draw_one(
-    seen: Examples, data: Trajectories, row: int, channel: int, folder: Path, label: str, *, draw: bool, animate: bool
+    seen: Examples,
+    data: Trajectories,
+    row: int,
+    channel: int,
+    folder: Path,
+    label: str,
+    *,
+    draw: bool,
+    animate: bool,
+    animation: AnimationOptions,
 ) -> list[Path]:
     """Panels and animation of one field of one trajectory; of a cloud, pictures of the pressure."""
     if data.grid_type == "points":
@@ -96,7 +115,7 @@ def draw_one(
         found = flow_pictures(frames, seen.forecast[row, -1], **names)
         return [save(make(), folder / f"{label}-{seen.indices[row]}-{name}.png") for name, make in found.items()]
     name = f"{label}-{seen.indices[row]}" + (f"-{data.fields[channel]}" if len(data.fields) > 1 else "")
-    truth, forecast = seen.truth[row, :, channel].numpy(), seen.forecast[row, :, channel].numpy()
+    truth, forecast = seen.drawn(row, channel)
     lengths, field = [axis.length for axis in data.axes], data.fields[channel]
     made = []
     if draw and len(lengths) == 1:
@@ -114,8 +133,8 @@ def draw_one(
             figure = frame_panels(planes[0], planes[1], times=seen.predicted_times, lengths=lengths, field=field)
         made.append(save(figure, folder / f"{name}.png"))
     if animate:
-        moving = folder / f"{name}{moving_suffix()}"
-        settings = {"times": seen.predicted_times, "lengths": lengths, "field": field}
+        moving = folder / f"{name}{animation.suffix}"
+        settings = {"times": seen.predicted_times, "lengths": lengths, "field": field, "options": animation}
         made.append(write_animation(predicted, forecast, moving, **settings))  # type: ignore[arg-type]
     return made
 

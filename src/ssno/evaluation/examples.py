@@ -6,8 +6,9 @@ Axes: n trajectory, t frame, s predicted frame, c field, then the grid.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ssno.data.trajectories import Trajectories
@@ -26,6 +27,16 @@ class Examples:
     forecast: Float[Tensor, "n s c *grid"]
     times: tuple[float, ...]
     """Of the true frames; the forecast covers the last s of them."""
+    outside: Bool[Tensor, "n t *grid"] | None = None
+    """Where the true frames have no data."""
+
+    def drawn(self, row: int, channel: int) -> tuple[np.ndarray, np.ndarray]:
+        """Truth and forecast of one field of one trajectory for pictures: NaN where there are no data."""
+        truth, forecast = self.truth[row, :, channel].numpy(), self.forecast[row, :, channel].numpy()
+        if self.outside is None:
+            return truth, forecast
+        gaps = self.outside[row].numpy()
+        return np.where(gaps, np.nan, truth), np.where(gaps[self.given :], np.nan, forecast)
 
     @property
     def given(self) -> int:
@@ -58,4 +69,5 @@ def make_examples(forecaster: Forecaster, data: Trajectories, indices: Sequence[
     known = context[:, frames] if context.shape[2] else None
     given = state[:, plan.given.start : plan.given.stop]
     forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing)
-    return Examples(tuple(indices), state[:, frames], forecast, tuple(data.times[frames].tolist()))
+    outside = None if data.mask_channel is None else context[:, frames, data.mask_channel] > 0
+    return Examples(tuple(indices), state[:, frames], forecast, tuple(data.times[frames].tolist()), outside)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, look
+from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, look
 
 COLUMNS = 5
 
@@ -45,6 +45,7 @@ def frame_panels(
         for axes_row, (name, values, colour_map, bottom, top) in zip(grid, rows, strict=True):
             for axes, frame in zip(axes_row, shown, strict=True):
                 axes.grid(False)
+                axes.set_facecolor(NO_DATA)
                 image = axes.imshow(
                     values[frame].T[::-1],
                     extent=extent,

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 DARK_COLOURS = ("#56B4E9", "#F28E5C", "#3FC79A", "#E3A1C7", "#F0C04A", "#8FD3FF", "#AAAAAA")
 FIELD_MAP, DIFFERENCE_MAP = "RdBu_r", "PuOr"
+NO_DATA = "0.7"  # grey: obstacles, land, whatever is masked
 
 LOOK: dict[Any, Any] = {
     "axes.grid": True,
