@@ -1,8 +1,12 @@
 """Looking into files: what is recognised, found wrong, and suggested."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
+from ssno.cli.data_inspect import show
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
@@ -177,3 +181,22 @@ def test_a_file_that_is_no_data_is_refused(tmp_path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     with pytest.raises(DataError, match="is not an HDF5, NetCDF, NPY, NPZ or MATLAB file"):
         inspect_data(tmp_path / "a.txt")
+
+
+def test_arrays_beside_the_state_tell_its_axes() -> None:
+    beside = {"t": (12,), "x_m": (80,), "y_m": (48,), "feed_rate": (24,), "u": (24, 2, 80, 48, 12)}
+    assert suggest_axes((24, 2, 80, 48, 12), beside) == "batch channel x y time"
+    assert suggest_axes((24, 80, 48, 12), beside) == "batch x y time"
+    assert suggest_axes((80, 48, 12), beside) == "x y time"
+    assert suggest_axes((24, 12, 12, 80), beside) == suggest_axes((24, 12, 12, 80)), "two axes could be the time"
+
+
+def test_tables_fit_into_eighty_columns(tmp_path) -> None:
+    values = np.random.default_rng(0).normal(size=(4, 6, 2, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "a.npz", u=values, feed_rate_of_the_run=np.arange(4.0))
+    options = ReadOptions(axes="batch time channel x y", arrays=("u",), context=("feed_rate_of_the_run",))
+    found, _ = inspect_data(tmp_path / "a.npz", options)
+    console = Console(width=80, record=True, file=io.StringIO())
+    show(found, None, console)
+    table = [line for line in console.export_text().splitlines() if line.strip().startswith("all")]
+    assert len(table) == 3, "no line is folded"

@@ -22,6 +22,7 @@ from ssno.plots.style import save
 
 SHOWN = {1: 4, 2: 2, 3: 1}  # trajectories drawn, by the number of space axes
 LISTED = 8  # numbers of a list that are printed; --json has them all
+WIDE = 100  # columns of a terminal on which long headings have room
 
 
 def inspect(
@@ -109,10 +110,12 @@ def show(found: Inspection, drawn: Path | None, console: Console | None = None) 
         return
     for line in facts(found):
         console.print(escape(line))
-    table = Table("split", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("split", no_wrap=True)
     table.add_column("field", overflow="fold")
     for heading in ("low", "high", "mean", "std", "std of a step", "not finite"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        shown = heading.replace(" of", " of\n").replace("not ", "not\n") if console.width < WIDE else heading
+        table.add_column(shown, justify="right", no_wrap=True)
     for report in found.sets:
         for field in report.fields:
             numbers = (field.low, field.high, field.mean, field.std, field.change)

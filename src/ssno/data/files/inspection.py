@@ -211,7 +211,8 @@ def _leaks(hashes: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], *
 def _retry(path: Path, contents: Contents, options: ReadOptions) -> str:
     """How to call `inspect` again for a file whose axes nobody named."""
     arrays = options.arrays or tuple(sorted(contents.arrays, key=lambda name: -contents[name].size)[:1])
-    axes = suggest_axes(contents[arrays[0]].shape) if arrays and arrays[0] in contents.arrays else None
+    beside = {name: stored.shape for name, stored in contents.arrays.items()}
+    axes = suggest_axes(contents[arrays[0]].shape, beside) if arrays and arrays[0] in contents.arrays else None
     if axes is None or options.axes is not None:
         return ""
     chosen = f" --arrays {arrays[0]}" if len(contents.arrays) > 1 else ""

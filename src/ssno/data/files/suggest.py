@@ -1,5 +1,6 @@
 """Guesses that a person has to confirm: what the axes of a bare array may be, and the command to train on a file."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,14 +14,17 @@ LEAST = 8  # points at least
 SHORTEST = 6  # frames of a piece: four given, two to predict
 
 
-def suggest_axes(shape: tuple[int, ...]) -> str | None:
+def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] | None = None) -> str | None:
     """A likely pattern for an array: neighbouring axes of equal length are space, a short one is channels.
 
     (1200, 64, 64, 20) gives "batch x y time", (100, 26, 512) "batch time x", (50, 21, 5, 128, 128) "batch time
-    channel x y". None if there are too few or too many axes to guess.
+    channel x y". None if there are too few or too many axes to guess. Arrays `beside` it, by name, tell more: one
+    called t, x_m or y that has the length of an axis.
     """
     if not 2 <= len(shape) <= 6:
         return None
+    if told := _told(shape, beside or {}):
+        return told
     space = _space(shape)
     rest = [axis for axis in range(len(shape)) if axis not in space]
     channel = None
@@ -36,6 +40,25 @@ def suggest_axes(shape: tuple[int, ...]) -> str | None:
     words = dict(zip(space, "xyz", strict=False)) | ({} if channel is None else {channel: "channel"})
     words |= dict(zip(rest, ["time"] if len(rest) == 1 else ["batch", "time"], strict=True))
     return " ".join(words[axis] for axis in range(len(shape)))
+
+
+def _told(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]]) -> str | None:
+    """A pattern whose time and space axes have a coordinate array each; at most a batch and channels are left over."""
+    words: dict[int, str] = {}
+    for name, lengths in beside.items():
+        found = re.fullmatch(r"(t|time|x|y|z)s?(?:[-_].*)?", name.rsplit("/", 1)[-1].lower())
+        axes = [axis for axis, length in enumerate(shape) if lengths == (length,)]
+        if found and len(axes) == 1 and axes[0] not in words:
+            words[axes[0]] = "time" if found[1].startswith("t") else found[1]
+    rest = [axis for axis in range(len(shape)) if axis not in words]
+    if "time" not in words.values() or "x" not in words.values() or len(set(words.values())) < len(words):
+        return None
+    if len(rest) == 2 and min(shape[axis] for axis in rest) <= FEW:
+        channel = min(rest[::-1], key=lambda axis: shape[axis])
+        words |= {axis: "channel" if axis == channel else "batch" for axis in rest}
+    elif len(rest) == 1:
+        words[rest[0]] = "batch"
+    return " ".join(words[axis] for axis in range(len(shape))) if len(words) == len(shape) else None
 
 
 def _space(shape: tuple[int, ...]) -> list[int]:

@@ -175,9 +175,10 @@ def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
             words[0] = "batch"  # everything after the first axis has a coordinate, so the first counts trajectories
     if all(words) and len(set(words)) == len(words) and "time" in words:
         return parse_pattern(" ".join(words))
+    beside = {name: other.shape for name, other in contents.arrays.items()}
     raise DataError(
         f"The axes of {stored.array.label}, of shape {stored.shape}, have no names. Name them, one word per axis: "
-        f'--axes "{suggest_axes(stored.shape) or example_pattern(len(stored.shape))}" (a guess).'
+        f'--axes "{suggest_axes(stored.shape, beside) or example_pattern(len(stored.shape))}" (a guess).'
     )
 
 
