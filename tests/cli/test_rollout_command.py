@@ -53,6 +53,22 @@ def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, m
     assert "trajectory 0" in out
 
 
+def test_data_on_another_grid_are_warned_of(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["data", "generate", "heat", "--preset", "tiny", "--points", "32", "--dimensions", "1"])
+    main(["train", "heat", "--model", "ssno:tiny", "--data.points", "16", "--train.epochs", "1", "--name", "coarse"])
+    capsys.readouterr()
+    quiet = ["--no-draw", "--no-animate"]
+    main(["rollout", "runs/coarse", "--data", "heat", *quiet])
+    told = "WARNING: these data have 32 points, coarse was trained on 16."
+    assert told in capsys.readouterr().err
+    main(["evaluate", "runs/coarse", "--data", "heat"])
+    assert told in capsys.readouterr().err
+    for words in (["--data", "heat", "--points", "16"], []):
+        main(["rollout", "runs/coarse", *words, *quiet])
+        assert "WARNING" not in capsys.readouterr().err
+
+
 def test_two_dimensions_and_several_fields(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     run_and_data(tmp_path, n_dims=2, fields=2)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from ssno.base import to_text
 from ssno.base.live_memory import peak_memory
+from ssno.cli.other_grid import warn_of_other_grid
 from ssno.data.options import DataOptions
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
@@ -84,6 +85,9 @@ def evaluate(
         report_plan([*plans, together(plans)] if ensemble else plans, as_json=json)
         return
     found = [evaluate_run(run, **chosen, solver=solver, batch_size=batch_size) for run in runs]
+    if data is not None and points is None:
+        for run, evaluation in zip(runs, found, strict=True):
+            warn_of_other_grid(open_run(run), evaluation.points)
     if ensemble:
         found.append(evaluate_ensemble(runs, **chosen, batch_size=batch_size))
     if csv is not None:

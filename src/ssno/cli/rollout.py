@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
+from ssno.cli.other_grid import warn_of_other_grid
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
@@ -58,6 +59,8 @@ def rollout(
         trajectories = opened.load(split, points=points)
     else:
         trajectories = load_chosen(DataOptions(name=data), split, points=points)
+        if points is None:
+            warn_of_other_grid(opened, [axis.points for axis in trajectories.axes])
     seen = make_examples(opened.forecaster, trajectories, index)
     folder = results_folder(opened.folder) / "rollout" if out is None else out
     suffix = "" if points is None else f"-{points}"

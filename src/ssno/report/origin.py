@@ -6,7 +6,7 @@ from typing import Any
 
 from ssno.base import to_text
 from ssno.data.load import find
-from ssno.data.make.recipes import DATASETS, PRESETS, generate_command
+from ssno.data.make.recipes import DATASETS, PRESETS, generate_command, split_name
 from ssno.evaluation.record import Evaluation
 from ssno.report.markup import commands, data_uri, facts, flatten, folded, section, text
 from ssno.runs.folder import RunFolder
@@ -62,7 +62,8 @@ def repeat_commands(run: RunFolder, evaluation: Evaluation) -> list[str]:
     if run.data is not None:
         lines += data_commands(run)
         lines.append(f"ssno train --config run.json --name {name}")
-    lines.append(f"ssno evaluate runs/{name} --split {evaluation.split}")
+    where = "" if run.grid in (None, tuple(evaluation.points)) else f" --points {' '.join(map(str, evaluation.points))}"
+    lines.append(f"ssno evaluate runs/{name} --split {evaluation.split}{where}")
     lines.append(f"ssno report runs/{name}")
     return lines
 
@@ -71,7 +72,7 @@ def data_commands(run: RunFolder) -> list[str]:
     """How the data came to be, if one of our solvers made them."""
     options = run.data
     assert options is not None
-    if options.path is not None or options.name not in DATASETS:
+    if options.path is not None or split_name(options.name)[0] not in DATASETS:
         return [f"# the data: {options.path or options.name}"]
     extra: dict[str, Any] = {} if options.viscosity is None else {"viscosity": options.viscosity}
     preset = options.preset

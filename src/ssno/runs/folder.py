@@ -53,6 +53,14 @@ class RunFolder:
         return name if isinstance(name, str) else None
 
     @property
+    def grid(self) -> tuple[int, ...] | None:
+        """Points along each axis of the data it was trained on, if its config says."""
+        data = self.config.get("data")
+        known = data.get("train") if isinstance(data, dict) else None
+        shape = known.get("shape") if isinstance(known, dict) else None
+        return tuple(shape[3:]) if isinstance(shape, list) else None
+
+    @property
     def model(self) -> str:
         """The model as commands call it."""
         return str(self.config["config"].get("model"))
