@@ -17,13 +17,14 @@ import abc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_pairs, require_positive
 from ssno.layers.block import scan_weights
+from ssno.layers.film import Film, modulated, without_means
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions, require_circle, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
@@ -36,6 +37,7 @@ from ssno.ssm.kernel import Boundary
 from ssno.ssm.transfer import learned_grid, sublattices
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
+Conditioning = Literal["planes", "film"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,10 @@ class ScanConfig(MemoryConfig):
     as at a wall, with the same sign (even) or the opposite one (odd). One for all axes, or one for each."""
     modes: ModeOptions = field(default_factory=ModeOptions)
     """The state-space modes of the spatial scans."""
+    conditioning: Conditioning = "planes"
+    """How parameters of a trajectory enter, known fields that are constant over the grid: as planes of the input, or as
+    scale and shift of the features after every block (film). Film takes the mean of every known field; what is left of
+    a field that varies stays in the input."""
     reference_spacing: tuple[float, ...] | None = None
     """Grid spacing per axis at which the steps are in grid units; None makes `spacing` itself the step factor."""
 
@@ -68,6 +74,11 @@ class ScanConfig(MemoryConfig):
             require_fading_images(boundary, self.modes.damping)
             require_circle(boundary, self.modes.discretisation)
         require_pairs("d_state", self.d_state)
+        require_one_of("conditioning", self.conditioning, get_args(Conditioning))
+        if self.conditioning == "film" and self.frames_as_channels:
+            raise ValueError(
+                "`conditioning='film'` takes the known fields of single frames: set `frames_as_channels=0`."
+            )
         if self.memory_position is not None and not 0 <= self.memory_position <= self.n_layers:
             raise ValueError(
                 f"`memory_position` must lie between 0 and n_layers = {self.n_layers}, got {self.memory_position}."
@@ -119,6 +130,15 @@ class ScanOperator(MemoryOperator, Pretrained):
         self.memory = config.memory(config.hidden_channels)
         self.blocks_after = nn.ModuleList(config.block() for _ in range(config.n_layers - position))
         self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
+        self.film: Film | None = None
+        if config.conditioning == "film":
+            parameters = config.in_channels - config.out_channels
+            if parameters < 1:
+                raise ValueError(
+                    f"`conditioning='film'` needs known fields, but in_channels = {config.in_channels} and "
+                    f"out_channels = {config.out_channels} leave none. Use conditioning='planes'."
+                )
+            self.film = Film(parameters, channels=config.hidden_channels, blocks=config.n_layers)
 
     @property
     def native_bf16(self) -> bool:  # type: ignore[override]
@@ -156,19 +176,28 @@ class ScanOperator(MemoryOperator, Pretrained):
         learned, _ = learned_grid(points, step)
         return learned * max(2, math.ceil(points / learned))
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
-        """Lift and sweep."""
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Tensor | None]:
+        """Lift and sweep; with film, scales and shifts of the second half pass memory by."""
+        film: Tensor | None = None
+        if self.film is not None:
+            frames, parameters = without_means(frames, self.config.out_channels)
+            film = self.film(parameters)
         fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
         features = lowered(self.lift(fields.movedim(0, -1)))
-        for block, known in zip(self.blocks_before, weights.blocks, strict=False):
+        for number, (block, known) in enumerate(zip(self.blocks_before, weights.blocks, strict=False)):
             features = block(features, weights=known)
-        return features, None
+            if film is not None:
+                features = modulated(features, film[:, number])
+        return features, None if film is None else film[:, len(self.blocks_before) :]
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Tensor | None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
         """Sweep and project."""
         features = lowered(features)
-        for block, known in zip(self.blocks_after, weights.blocks[len(self.blocks_before) :], strict=True):
+        remaining = weights.blocks[len(self.blocks_before) :]
+        for number, (block, known) in enumerate(zip(self.blocks_after, remaining, strict=True)):
             features = block(features, weights=known)
+            if passed is not None:
+                features = modulated(features, passed[:, number])
         return self.head(features).movedim(-1, 0)
 
 

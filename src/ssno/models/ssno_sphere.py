@@ -70,6 +70,8 @@ class SphereSSNOConfig(SSNOConfig):
                 "`scans='great-circles'` has neither poles nor a map to learn, and its answers are band-limited: leave "
                 "`colatitude`, `learned_map` and `band_limited` as they are."
             )
+        if self.conditioning != "planes":
+            raise ValueError(f"`conditioning` on the sphere must be 'planes', got {self.conditioning!r}.")
         if self.n_dims != 2:
             raise ValueError(f"`n_dims` on the sphere must be 2 (colatitude, longitude), got {self.n_dims}.")
         if self.boundary != "wrapped":
