@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from ssno.experiments.transfer import within
 from ssno.experiments.verdicts import OPEN, below, fact, undecided
 
 
@@ -48,3 +49,11 @@ def test_facts_and_reservations() -> None:
     assert computed.answer == "holds"
     assert undecided(computed, "too short").answer == OPEN
     assert undecided(computed, "too short").evidence == "1e-15 apart; too short"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "answer"),
+    [(1.2, 1.0, "holds"), (1.3, 1.0, "does not hold"), (float("inf"), float("inf"), OPEN), (1.0, float("inf"), OPEN)],
+)
+def test_an_error_within_a_factor_is_a_fact_unless_a_run_diverged(ours, theirs, answer) -> None:
+    assert within("a claim", ours, theirs, factor=1.25).answer == answer

@@ -1,5 +1,6 @@
 """The S4D block: golden values, mathematics, refusals."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,3 +143,22 @@ def test_unknown_mode_options_are_refused(name) -> None:
 def test_steps_out_of_order_are_refused() -> None:
     with pytest.raises(ValueError, match="0 < smallest_step <= largest_step, got 0.1 and 0.01"):
         ModeOptions(smallest_step=0.1, largest_step=0.01)
+
+
+@pytest.mark.parametrize(("discretisation", "boundary"), [("zoh", "zero"), ("bilinear", "zero"), ("exact", "wrapped")])
+def test_kernels_start_with_the_norm_that_is_asked_for(discretisation, boundary) -> None:
+    torch.manual_seed(0)
+    options = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0, discretisation=discretisation)
+    drawn = S4DBlock(8, d_state=16, boundary=boundary, options=options)
+    torch.manual_seed(0)
+    block = S4DBlock(8, d_state=16, boundary=boundary, options=replace(options, starting_norm=0.5))
+    torch.testing.assert_close(block.kernel(256).norm(dim=1), torch.full((8,), 0.5), rtol=1e-2, atol=0)
+    shape = drawn.kernel(256) / drawn.kernel(256).norm(dim=1, keepdim=True)
+    torch.testing.assert_close(block.kernel(256), 0.5 * shape, rtol=1e-2, atol=1e-3)
+    assert torch.equal(block.mix.weight, drawn.mix.weight)
+
+
+@pytest.mark.parametrize("norm", [0.0, -1.0, float("inf")])
+def test_a_starting_norm_that_is_none_is_refused(norm) -> None:
+    with pytest.raises(ValueError, match="`starting_norm` must be a positive number or None"):
+        ModeOptions(starting_norm=norm)

@@ -9,6 +9,7 @@ Fields on every grid are every n-th point of the stored ones. Fourier models tha
 coarser ones.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.fluids import HALF
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below, fact, shown
+from ssno.experiments.verdicts import OPEN, Verdict, below, fact, shown
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.models.baselines.ffno import FFNOConfig
@@ -243,7 +244,7 @@ class Transfer(Experiment):
                 for points in (n for n in plan.scored if n > trained and n in rows):
                     own, other = mean(rows[trained]), mean(rows[points])
                     claim = f"{problem.title}, {trained} to {points} points: SS-NO within {ALLOWED:g} times"
-                    yield fact(claim, other <= ALLOWED * own, f"{other:.3g} against {own:.3g}: {other / own:.3g} times")
+                    yield within(claim, other, own, factor=ALLOWED)
 
     def lowest(self, errors: Errors) -> Iterator[Verdict]:
         """On finer grids below every other model, and below kernels sampled anew."""
@@ -267,8 +268,14 @@ class Transfer(Experiment):
                 for points in (n for n in grids if n in one and n in apart):
                     ours, theirs = mean(one[points]), mean(apart[points])
                     claim = f"{problem.title}, {points} points: {together(grids)}, within {SHARED:g} times"
-                    told = f"{ours:.3g} against {theirs:.3g}: {ours / theirs:.3g} times"
-                    yield fact(claim, ours <= SHARED * theirs, told)
+                    yield within(claim, ours, theirs, factor=SHARED)
+
+
+def within(claim: str, ours: float, theirs: float, *, factor: float) -> Verdict:
+    """Whether one error is at most so many times another; a run that diverged leaves nothing to compare."""
+    if not (math.isfinite(ours) and math.isfinite(theirs)):
+        return Verdict(claim, OPEN, f"{ours:.3g} against {theirs:.3g}: a run diverged")
+    return fact(claim, ours <= factor * theirs, f"{ours:.3g} against {theirs:.3g}: {ours / theirs:.3g} times")
 
 
 def scored(

@@ -27,6 +27,8 @@ from ssno.ssm.transfer import Transfer
 
 Damping = Literal["learnable", "fixed", "absent"]
 Frequency = Literal["learnable", "fixed"]
+NORM_POINTS = 128
+"""Points over which a starting norm is taken: more than the decay lengths that start with it."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class ModeOptions:
     smallest_step: float = 1e-3
     """Steps start log-uniform between these two, one per channel."""
     largest_step: float = 1e-1
+    starting_norm: float | None = None
+    """Norm of every channel's kernel at the start, over its points; None leaves weights as they are drawn."""
     selective: bool = False
     """Steps and weights follow the input at every point (`ssno.layers.selective`)."""
 
@@ -62,6 +66,8 @@ class ModeOptions:
             ("transfer", get_args(Transfer)),
         ):
             require_one_of(name, getattr(self, name), allowed)
+        if self.starting_norm is not None and not 0 < self.starting_norm < math.inf:
+            raise ValueError(f"`starting_norm` must be a positive number or None, got {self.starting_norm}.")
         if not 0 < self.smallest_step <= self.largest_step:
             raise ValueError(
                 "`smallest_step` and `largest_step` must satisfy 0 < smallest_step <= largest_step, "
@@ -107,6 +113,15 @@ class Modes(nn.Module):
         self.log_step = nn.Parameter(steps.to(torch.get_default_dtype()))
         self.input_weight = nn.Parameter(torch.tensor([1.0, 0.0]).expand(channels, pairs, 2).clone())
         self.output_weight = nn.Parameter(torch.randn(channels, pairs, 2) * math.sqrt(0.5))
+        if options.starting_norm is not None:
+            self._normalise(options.starting_norm)
+
+    @torch.no_grad()
+    def _normalise(self, norm: float) -> None:
+        """Scale what each channel reads out, so that its kernel has this norm."""
+        boundary: Boundary = "wrapped" if self.discretisation == "exact" else "zero"
+        kernel = self.kernel(NORM_POINTS, boundary=boundary)
+        self.output_weight.mul_((norm / kernel.norm(dim=1))[:, None, None])
 
     def _register(self, name: str, value: Tensor, role: str) -> None:
         if role == "learnable":

@@ -89,10 +89,14 @@ class ScanConfig(MemoryConfig):
     def recommended(self: Scanning, *, periodic: bool | Sequence[bool]) -> Scanning:
         """Modes start with the waves and decay lengths of a grid; periodic axes are scanned around the circle.
 
-        Without coordinates, which a circle does not have, a shifted input then gives the shifted forecast.
+        Kernels start with norm 2 in 1D and less where more axes are scanned in a row: as they are drawn their norm is
+        about five, and a model in 2D starts with answers of several hundred. Without coordinates, which a circle does
+        not have, a shifted input then gives the shifted forecast.
         """
         periodic = [periodic] * self.n_dims if isinstance(periodic, bool) else periodic
-        modes = replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0)
+        modes = replace(
+            self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0, starting_norm=2.0 / self.n_dims
+        )
         if not any(periodic) or self.modes.damping == "absent":
             return replace(self, modes=modes)
         if all(periodic):
