@@ -26,13 +26,14 @@ from torch import Tensor, nn
 
 from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import Modes
+from ssno.layers.product import ProductSweep
 from ssno.layers.s4 import LowRankModes
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep
 
 MEMORY = "memory"
 ONE_FOLD, MOST = 1 - 1 / math.e, 0.95
-SWEEPS = (AxisSweep, OneWaySweep, ParallelSweep, FlattenedSweep)
+SWEEPS = (AxisSweep, OneWaySweep, ParallelSweep, FlattenedSweep, ProductSweep)
 
 
 @dataclass(frozen=True, kw_only=True)

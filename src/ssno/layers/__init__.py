@@ -7,6 +7,7 @@ from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.memory import MemoryKernel, TemporalMemory
 from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes
 from ssno.layers.pointwise import Pointwise, coordinates, with_coordinates
+from ssno.layers.product import AddedMemory, ProductScan, ProductSweep
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
@@ -23,6 +24,7 @@ from ssno.layers.sweeps import (
 )
 
 __all__ = [
+    "AddedMemory",
     "AxisSweep",
     "Damping",
     "FactorisedAttention",
@@ -38,6 +40,8 @@ __all__ = [
     "OneWaySweep",
     "ParallelSweep",
     "Pointwise",
+    "ProductScan",
+    "ProductSweep",
     "Residual",
     "S4Block",
     "S4DBlock",

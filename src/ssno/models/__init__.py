@@ -17,6 +17,7 @@ from ssno.models.pretrained import Pretrained, load_weights
 from ssno.models.reference import Reference
 from ssno.models.registry import MODELS, known_models, model_config, register_model
 from ssno.models.ssno import SSNO, ScanConfig, ScanOperator, SSNOConfig
+from ssno.models.ssno_product import SSNOProduct, SSNOProductConfig
 from ssno.models.variants import SSNOFF, SSNOVM, SSNOFFConfig, SSNOUni, SSNOUniConfig, SSNOVMConfig
 
 __all__ = [
@@ -52,6 +53,8 @@ __all__ = [
     "Reference",
     "SSNOConfig",
     "SSNOFFConfig",
+    "SSNOProduct",
+    "SSNOProductConfig",
     "SSNOUni",
     "SSNOUniConfig",
     "SSNOVMConfig",

@@ -17,6 +17,7 @@ from ssno.models.baselines.trivial import LinearConfig, PersistenceConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
+from ssno.models.ssno_product import SSNOProductConfig
 from ssno.models.ssno_slices import SSNOSlicesConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
 from ssno.models.variants import SSNOFFConfig, SSNOSelectiveConfig, SSNOUniConfig, SSNOVMConfig
@@ -28,6 +29,7 @@ MODELS: dict[str, type[OperatorConfig]] = {
         SSNOUniConfig,
         SSNOVMConfig,
         SSNOFFConfig,
+        SSNOProductConfig,
         FFNOConfig,
         FNOConfig,
         FNORConfig,

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from ssno.layers.head import Head
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.pointwise import Pointwise
+from ssno.layers.product import ProductScan, ProductSweep
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.spectral import SpectralConvolution
 from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep, TwoWayScan
@@ -83,7 +84,13 @@ def _(layer: TwoWayScan, grid: Grid) -> Support:
 
 
 @support.register
-def _(layer: AxisSweep, grid: Grid) -> Support:
+def _(layer: ProductScan, grid: Grid) -> Support:
+    """A product hears what its factors hear."""
+    return support(layer.ahead, grid) | support(layer.back, grid) | same(grid)
+
+
+@support.register
+def _(layer: AxisSweep | ProductSweep, grid: Grid) -> Support:
     return reduce(then, _axes(layer.scans, grid))
 
 
