@@ -2,8 +2,8 @@
 
     lift -> products of scans -> x + temporal memory -> products of scans -> project
 
-    block   x <- x + (L y + l) (R y + r),   y = scan of x both ways, along one axis after the other
-                                                                                 `ssno.layers.product`
+    block   x <- x + (L y + l) tanh(R y + r),   y = scan of x both ways, along one axis after the other
+                                                                                    `ssno.layers.product`
 
 Ours, not the paper's: quadratic terms are products of two local linear maps, so this is the shortest way to them. It
 learns more in the same time than SS-NO does, because a step costs less and because it needs fewer: docs/operator.md.
