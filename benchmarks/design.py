@@ -154,7 +154,7 @@ def table(trials: Sequence[dict[str, Any]]) -> str:
     for one in trials:
         groups.setdefault((one["dataset"], one["seconds"], one["label"]), []).append(one)
     lines = ["| data | CPU s | trial | what differs | steps | rel_l2 | one step |", "|---|--:|---|---|--:|---|---|"]
-    for (dataset, seconds, label), alike in sorted(groups.items(), key=lambda item: item[0][:2]):
+    for (dataset, seconds, label), alike in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1])):
         alike = sorted(alike, key=lambda one: one["seed"])
         steps = sum(one.get("steps", 0) for one in alike) // len(alike)
         errors = ", ".join(f"{one['rel_l2']:.3g}" if "rel_l2" in one else one["failed"] for one in alike)

@@ -8,6 +8,7 @@ import torch
 from ssno.models.count import count_parameters
 from ssno.models.registry import MODELS, model_config
 from ssno.models.ssno import SSNO, ScanOperator, SSNOConfig
+from ssno.models.ssno_product import SSNOProduct, SSNOProductConfig
 from ssno.models.variants import (
     SSNOFF,
     SSNOVM,
@@ -19,7 +20,7 @@ from ssno.models.variants import (
     SSNOVMConfig,
 )
 
-VARIANTS = {"ssno-uni": SSNOUni, "ssno-vm": SSNOVM, "ssno-ff": SSNOFF}
+VARIANTS = {"ssno-uni": SSNOUni, "ssno-vm": SSNOVM, "ssno-ff": SSNOFF, "ssno-product": SSNOProduct}
 
 
 def tiny(name: str, **fields) -> ScanOperator:
@@ -34,10 +35,12 @@ def tiny(name: str, **fields) -> ScanOperator:
         (SSNOVMConfig(n_dims=2), 402_945),
         (SSNOFFConfig(n_dims=2), 503_297),
         (SSNOSelectiveConfig(), 273_345),
+        (SSNOProductConfig(), 170_433),
+        (SSNOProductConfig(n_dims=2), 303_105),
         (SSNOFFConfig(n_dims=2, idle_forecast=False), 436_481),
     ],
 )
-def test_parameters_are_the_published_ones(model, parameters) -> None:
+def test_parameters_are_the_stated_ones(model, parameters) -> None:
     assert count_parameters(model.build()) == parameters
 
 

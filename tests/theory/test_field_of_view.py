@@ -26,7 +26,7 @@ def short_kernels(depth: int, *, reach: int, padding_mode: str = "zeros") -> nn.
 
 
 @pytest.mark.parametrize("grid", [(9,), (5, 4)])
-@pytest.mark.parametrize("name", ["ssno", "ssno-vm", "ssno-ff", "fno", "fno-r", "ffno"])
+@pytest.mark.parametrize("name", ["ssno", "ssno-vm", "ssno-ff", "ssno-product", "fno", "fno-r", "ffno"])
 def test_full_view_by_kernels_and_by_jacobian(name, grid) -> None:
     model = model_of(name, len(grid))
     view = field_of_view(model, grid)

@@ -5,8 +5,10 @@
 
 Each factor is a linear functional of the neighbourhood of a point, so for small values their product is what a
 quadratic term of an equation is (u u_x, u . grad w). The tanh keeps large values from growing faster than linearly:
-without it forecasts of Burgers' equation run away. SS-NO's gate is GLU(W GELU(scan)) once per direction instead. Where a line is a circle (a periodic axis, a wall with its mirror
-image), both kernels are one circular kernel, so a scan costs half as much as SS-NO's and the maps half as much.
+without it forecasts of Burgers' equation run away. SS-NO's gate is GLU(W GELU(scan)) once per direction instead.
+
+Where a line is a circle (a periodic axis, a wall with its mirror image), both kernels are one circular kernel, so a
+scan costs half as much as SS-NO's, and the maps do.
 
 Maps start a tenth as large as linear layers usually do. A product of two numbers of size s has size s squared: started
 as usual, four blocks in a row overflow on the first step.

@@ -5,8 +5,8 @@
     block   x <- x + (L y + l) tanh(R y + r),   y = scan of x both ways, along one axis after the other
                                                                                     `ssno.layers.product`
 
-Ours, not the paper's: quadratic terms are products of two local linear maps, so this is the shortest way to them. It
-learns more in the same time than SS-NO does, because a step costs less and because it needs fewer: docs/operator.md.
+Ours, not the paper's: quadratic terms are products of two local linear maps, so this is the shortest way to them. What
+was tried, what is measured and what is not: docs/operator.md.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from ssno.models.ssno import ScanConfig, ScanOperator
 
 @dataclass(frozen=True, kw_only=True)
 class SSNOProductConfig(ScanConfig):
-    """SS-NO with products of scans."""
+    """SS-NO with products of scans: 170,433 parameters in 1D, 303,105 in 2D."""
 
     name: ClassVar[str] = "ssno-product"
 
