@@ -49,7 +49,7 @@ def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bo
     sections = {
         "run": {**run.config["run"], "data": asdict(options)},
         "provenance": run.config.get("provenance", {}),
-        "stated": asdict(state(evaluation, dataset)),
+        "stated": {key: value for key, value in asdict(state(evaluation, dataset)).items() if value is not None},
     }
     for place, text in texts({**run.forecaster.describe(), **sections}):
         if "/" in text or "\\" in text:
@@ -93,8 +93,10 @@ def public_options(options: DataOptions) -> tuple[DataOptions, str]:
             plan = build_plan(dataset, preset, **named)
             usual = plan.recipe()
             if all(recipe.get(part) == usual[part] for part in ("options", "counts", "seed")):
-                found = replace(options, name=dataset, path=None, preset=preset, **named)
-                return found, folder_name(plan.problem, preset)
+                usual_folder = folder_name(plan.problem, preset)
+                told = {key: value for key, value in named.items() if key in asdict(options)}  # the others are in words
+                name = dataset if told else usual_folder.removesuffix(f"-{preset}")
+                return replace(options, name=name, path=None, preset=preset, **told), usual_folder
     raise ValueError(
         f"The data of the run, {folder}, are not what `ssno data generate` makes of a dataset and a preset, so nobody "
         "could measure the error again."
@@ -102,14 +104,18 @@ def public_options(options: DataOptions) -> tuple[DataOptions, str]:
 
 
 def state(evaluation: Evaluation, dataset: str) -> Stated:
-    """The error to state."""
+    """The errors to state; beyond rel_l2 those that say more about spheres and clouds."""
+    means = evaluation.scores.means
+    own = ("rel_l2_normalised",) if len(evaluation.fields) > 1 else ()
+    more = {name: means[name] for name in (*own, "lift_abs", "lift_rank") if name in means}
     return Stated(
         dataset=dataset,
         split=evaluation.split,
         points=evaluation.points[0],
         trajectories=evaluation.trajectories,
-        rel_l2=evaluation.scores.means["rel_l2"],
-        rel_l2_onestep=evaluation.scores.means["rel_l2_onestep"],
+        rel_l2=means["rel_l2"],
+        rel_l2_onestep=means["rel_l2_onestep"],
+        **more,
     )
 
 

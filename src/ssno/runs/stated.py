@@ -6,7 +6,7 @@ Whoever makes the data again (`ssno data generate`) can measure it again: `ssno 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from ssno.base import description_from_json
@@ -28,10 +28,17 @@ class Stated:
     """Error of rollouts."""
     rel_l2_onestep: float
     """Error of single steps from true frames."""
+    rel_l2_normalised: float | None = None
+    """Error of rollouts in normalised units, where physical ones say little: fields with a large mean."""
+    lift_abs: float | None = None
+    """Mean error of the lift coefficient, on clouds around aerofoils."""
+    lift_rank: float | None = None
+    """Rank correlation of the lift."""
 
     def errors(self) -> dict[str, float]:
         """The numbers by the names of their metrics."""
-        return {"rel_l2": self.rel_l2, "rel_l2_onestep": self.rel_l2_onestep}
+        names = ("rel_l2", "rel_l2_onestep", "rel_l2_normalised", "lift_abs", "lift_rank")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def data(self) -> str:
         """What they were measured on, in words."""
@@ -47,6 +54,7 @@ def stated_of(config: Mapping[str, Any]) -> Stated | None:
     section = config.get("stated")
     if section is None:
         return None
-    if isinstance(section, Mapping) and (lacking := [f.name for f in fields(Stated) if f.name not in section]):
+    needed = [f.name for f in fields(Stated) if f.default is MISSING]
+    if isinstance(section, Mapping) and (lacking := [name for name in needed if name not in section]):
         raise ValueError(f"The stated error in config.json lacks {', '.join(lacking)}. It may be damaged.")
     return description_from_json(Stated, section, where="stated.")
