@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ssno.costs.cost_table import store, stored
+
 PATH = Path(__file__).parents[2] / "benchmarks" / "cost.py"
 
 
@@ -19,7 +21,7 @@ def benchmark():
 def row(ms: float, *, spread: float = 0.02, **changes) -> dict:
     where = {"model": "ssno", "task": "forward", "grid": "64", "batch": 1, "frames": 1}
     times = {"ms": ms, "ms_lower": ms * (1 - spread), "ms_upper": ms * (1 + spread)}
-    return {**where, "parameters": 1000, "gflop": 0.5, **times, **changes}
+    return {**where, "part": 1, "parameters": 1000, "gflop": 0.5, "memory_mib": 1.0, **times, **changes}
 
 
 def test_changes_beyond_noise_are_reported(benchmark) -> None:
@@ -36,7 +38,13 @@ def test_noise_and_new_rows_are_not(benchmark) -> None:
     assert benchmark.changes([row(1.0)], [row(9.0, model="gkt")]) == []
 
 
-def test_new_rows_are_stored_if_asked(benchmark, tmp_path, capsys) -> None:
-    benchmark.main(quick=True, models=("gkt",), baseline=tmp_path / "stored", replace=True)
+def test_new_rows_are_stored_if_asked(benchmark, tmp_path, monkeypatch, capsys) -> None:
+    """The measuring itself is tested in tests/cli/test_models_and_bench.py."""
+    measured = iter(([row(1.0)], [row(2.0)]))
+    monkeypatch.setattr(benchmark, "bench", lambda *, out, **_: store(next(measured), out))
+    benchmark.main(baseline=tmp_path / "stored", replace=True)
     assert sorted(path.name for path in (tmp_path / "stored").iterdir()) == ["cost.csv", "cost.json"]
     assert "No change against 0 stored rows." in capsys.readouterr().out
+    benchmark.main(baseline=tmp_path / "stored")
+    assert "2.00 times slower" in capsys.readouterr().out
+    assert stored(tmp_path / "stored" / "cost.json")[0]["ms"] == 1.0
