@@ -13,6 +13,7 @@ from ssno.experiments.factorised import Factorised
 from ssno.experiments.field_of_view import FieldOfViewExperiment
 from ssno.experiments.fluids import EulerTable, NavierStokes
 from ssno.experiments.headline import Headline
+from ssno.experiments.precision import PrecisionStudy
 from ssno.experiments.recipe import RecipeStudy
 from ssno.experiments.recovery import FourierRecovery
 from ssno.experiments.resolution import Resolution
@@ -51,6 +52,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         FieldOfViewExperiment,
         Airfoils,
         Selective,
+        PrecisionStudy,
         Walls,
         ShallowWaterExperiment,
     )

@@ -100,7 +100,9 @@ class Trial:
     def name(self) -> str:
         """The folder of the run."""
         described = self.run.to_json()
-        train = {key: value for key, value in described["train"].items() if key != "seed"}
+        # Runs from before there was a choice of precision keep their names.
+        left_out = ("seed", "precision") if self.run.train.precision == "float32" else ("seed",)
+        train = {key: value for key, value in described["train"].items() if key not in left_out}
         digest = hashlib.sha256(json.dumps({**described, "train": train}, sort_keys=True).encode()).hexdigest()[:8]
         data = self.run.data
         words = [Path(data.name).stem, None if data.viscosity is None else f"{data.viscosity:g}", data.points]

@@ -1,0 +1,68 @@
+"""Whether bfloat16 activations cost accuracy: the same runs in bf16 and in float32, step by step on the same batches.
+
+Weights, optimiser, sampling of kernels, loss, validation and test are float32 in both (`ssno.native.precision`). Equal
+seeds share first weights and batches.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from ssno.experiments.compared import compared
+from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.results import Results
+from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_VIS, Benchmark, Budget, Trial, trial
+from ssno.experiments.verdicts import Verdict, below
+from ssno.models.ssno import SSNOConfig
+from ssno.native.precision import Precision
+
+FLOAT32, BF16 = "float32", "bf16"
+PRECISIONS: tuple[Precision, ...] = (FLOAT32, BF16)
+WITHIN = 1.03
+"""How much larger the error in bf16 may be."""
+PLANE = 48
+"""Trajectories of the plane at scale `cpu`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionStudy(Experiment):
+    """SS-NO in both precisions on KS 0.1, Burgers and one plane, with equal steps."""
+
+    name: ClassVar[str] = "precision"
+    title: ClassVar[str] = "bf16 against float32 at equal steps"
+    place: ClassVar[str] = "Nowhere: what our speed costs"
+    published: ClassVar[str] = "Nothing; the paper trains in float32."
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Budget] = replace(CPU, train=2048)
+    problems: ClassVar[tuple[Benchmark, ...]] = (KS[0.1], BURGERS, TORUS_VIS)
+
+    def cells(self) -> list[Trial]:
+        return [
+            self.cell(precision, problem, seed)
+            for seed in self.seed_range()
+            for problem in self.problems
+            for precision in PRECISIONS
+        ]
+
+    def cell(self, precision: Precision, problem: Benchmark, seed: int) -> Trial:
+        """One run."""
+        plane = problem.n_dims == 2
+        points = self.points(self.by_scale(cpu=32, night=64, paper=64) if plane else 64)
+        budget = self.budget
+        if plane and self.scale == "cpu":
+            budget = replace(budget, preset="small", epochs=4, train=PLANE, valid=12, tested=32)
+        model = self.recommended(self.model(SSNOConfig, n_dims=problem.n_dims, **(self.narrow() if plane else {})))
+        return trial(precision, problem, model, points=points, seed=seed, budget=budget, precision=precision)
+
+    def judge(self, results: Results) -> Conclusion:
+        notes = ("Seconds are time on the clock of a shared machine and say nothing about speed: docs/performance.md.",)
+        return replace(compared(self.name, results, claims=(), notes=notes), verdicts=tuple(self.verdicts(results)))
+
+    def verdicts(self, results: Results) -> Iterator[Verdict]:
+        """Whether the seeds tell bf16 from float32, and whether its error lies within three per cent."""
+        for problem in self.problems:
+            if len(results.find(BF16, problem.title)) == len(results.find(FLOAT32, problem.title)) > 0:
+                coarse, whole = (results.values(label, problem.title) for label in (BF16, FLOAT32))
+                yield below(f"{problem.title}: float32 below bf16", whole, coarse, paired=True)
+                claim = f"{problem.title}: bf16 within {WITHIN - 1:.0%} of float32"
+                yield below(claim, coarse, whole, factor=1 / WITHIN, paired=True)
