@@ -1,7 +1,7 @@
 """How models compute: the engines that take part in the benchmarks, and how forecasts are made. One line each."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 import torch
@@ -10,12 +10,20 @@ from torch import Tensor
 from ssno.models.frozen import freeze
 from ssno.models.operator import MemoryOperator, NeuralOperator
 from ssno.native.engine import use
+from ssno.native.precision import computing
 
 TRAINING: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "pytorch": partial(use, "torch"),
     "fused": partial(use, "fused"),
 }
 """Engines of a training step by name: contexts to compute in."""
+
+
+@contextmanager
+def in_bf16(model: NeuralOperator) -> Iterator[None]:
+    """The fused engine with bfloat16 activations, or autocast where there is none."""
+    with use("fused"), computing(model, "bf16"):
+        yield
 
 
 def forecaster(model: NeuralOperator, grid: Sequence[int], *, batch: int) -> Callable[[Tensor, int], Tensor]:

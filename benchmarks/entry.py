@@ -20,13 +20,14 @@ class Task:
     """One contestant, ready to run. `amount` is the work of one run (trajectories, frames): times are per unit.
 
     `expected=None`: there is nothing to compare with, because this is the reference, or another model. `fetch` brings
-    the answer of the last run where that is no part of the work to be timed.
+    the answer of the last run where that is no part of the work to be timed. `tolerance` stands for that of the entry.
     """
 
     run: Callable[[], Answer | None]
     expected: Callable[[], Answer] | None = None
     fetch: Callable[[], Answer] | None = None
     amount: float = 1
+    tolerance: float | None = None
     close: Callable[[], None] = lambda: None
 
 

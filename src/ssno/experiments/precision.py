@@ -16,8 +16,8 @@ from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.native.precision import Precision
 
-FLOAT32, BF16 = "float32", "bf16"
-PRECISIONS: tuple[Precision, ...] = (FLOAT32, BF16)
+FLOAT32: Precision = "float32"
+BF16: Precision = "bf16"
 WITHIN = 1.03
 """How much larger the error in bf16 may be."""
 PLANE = 48
@@ -41,7 +41,7 @@ class PrecisionStudy(Experiment):
             self.cell(precision, problem, seed)
             for seed in self.seed_range()
             for problem in self.problems
-            for precision in PRECISIONS
+            for precision in (FLOAT32, BF16)
         ]
 
     def cell(self, precision: Precision, problem: Benchmark, seed: int) -> Trial:

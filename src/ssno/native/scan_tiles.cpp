@@ -196,30 +196,47 @@ void convolve_lines(const float* kernel, const Scan& scan, bool reversed, bool a
     }
 }
 
-// to[m] (sixteen lanes each) += sum_t a[t] b[t - m], line by line.
+// to[m] (sixteen lanes each) += sum_t a[t] b[t - m], some lines at a time, so that eight distances share their sums.
+constexpr int STACKED = 16;
+
 template <typename T>
 void correlate_lines(const typename T::Number* a, const typename T::Number* b, const Scan& scan, float* to, float* room) {
-    const int l = scan.points, wide = round_up(l, LANES);
-    float *own = room, *other = room + wide;  // `other` begins l numbers before its first point
-    std::memset(room, 0, (2 * static_cast<std::int64_t>(wide) + l + LANES) * sizeof *room);
-    for (std::int64_t o = 0; o < scan.lines(); ++o) {
-        for (int t = 0; t < l; t += LANES) {
-            const __mmask16 mask = first_lanes(l - t);
-            const __m512 values = T::load(b + o * l + t, mask);
-            _mm512_mask_storeu_ps(own + t, mask, T::load(a + o * l + t, mask));
-            _mm512_mask_storeu_ps(other + l + t, mask, values);
-            if (scan.periodic) _mm512_mask_storeu_ps(other + t, mask, values);
-        }
-        for (int m = 0; m < l; ++m) {
-            __m512 sum = _mm512_loadu_ps(to + m * LANES);
-            for (int t = scan.periodic ? 0 : m / LANES * LANES; t < l; t += LANES)
-                sum = _mm512_fmadd_ps(_mm512_loadu_ps(own + t), _mm512_loadu_ps(other + l + t - m), sum);
-            _mm512_storeu_ps(to + m * LANES, sum);
+    const int l = scan.points, wide = round_up(l, LANES), longer = wide + l + LANES;
+    float *own = room, *other = room + STACKED * wide;  // each of `other` begins l numbers before its first point
+    std::memset(room, 0, static_cast<std::int64_t>(STACKED) * (wide + longer) * sizeof *room);
+    for (std::int64_t first = 0; first < scan.lines(); first += STACKED) {
+        const int stacked = static_cast<int>(std::min<std::int64_t>(STACKED, scan.lines() - first));
+        for (int n = 0; n < stacked; ++n)
+            for (int t = 0; t < l; t += LANES) {
+                const __mmask16 mask = first_lanes(l - t);
+                const __m512 values = T::load(b + (first + n) * l + t, mask);
+                _mm512_mask_storeu_ps(own + n * wide + t, mask, T::load(a + (first + n) * l + t, mask));
+                _mm512_mask_storeu_ps(other + n * longer + l + t, mask, values);
+                if (scan.periodic) _mm512_mask_storeu_ps(other + n * longer + t, mask, values);
+            }
+        for (int m = 0; m < l; m += APART) {
+            const int apart = std::min(APART, l - m);
+            __m512 sums[APART];
+            for (int d = 0; d < APART; ++d) sums[d] = _mm512_loadu_ps(to + (m + d) * LANES);
+            for (int n = 0; n < stacked; ++n)
+                for (int t = scan.periodic ? 0 : m / LANES * LANES; t < l; t += LANES) {
+                    const __m512 from = _mm512_loadu_ps(own + n * wide + t);
+                    const float* at = other + n * longer + l + t - m;
+                    if (apart == APART) {
+#pragma GCC unroll 8
+                        for (int d = 0; d < APART; ++d) sums[d] = _mm512_fmadd_ps(from, _mm512_loadu_ps(at - d), sums[d]);
+                    } else {
+                        for (int d = 0; d < apart; ++d) sums[d] = _mm512_fmadd_ps(from, _mm512_loadu_ps(at - d), sums[d]);
+                    }
+                }
+            for (int d = 0; d < APART; ++d) _mm512_storeu_ps(to + (m + d) * LANES, sums[d]);
         }
     }
 }
 
-std::int64_t room_for_lines(const Scan& scan) { return 4 * static_cast<std::int64_t>(round_up(scan.points, LANES)) + 4 * LANES; }
+std::int64_t room_for_lines(const Scan& scan) {
+    return STACKED * (3 * static_cast<std::int64_t>(round_up(scan.points, LANES)) + LANES);
+}
 
 template <typename T>
 void scan_ahead(const typename T::Number* x, const float* kernels, typename T::Number* y, const Scan& scan, int threads) {
