@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ssno.base.live_memory import peak_memory
 from ssno.layers.block import GateFunction, plain_gate
 from ssno.layers.head import HeadFunction, plain_head
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOUni, SSNOUniConfig
-from ssno.native import library, operations, precision
+from ssno.native import library, operations, pool, precision
 from ssno.native.engine import use
 from ssno.native.precision import computing, lowers_itself
 from ssno.ssm.fused import FusedScan, plain_scan
@@ -93,7 +94,7 @@ def test_the_activations_are_exact_over_their_whole_range() -> None:
     ones = torch.ones(1, 2, 1)
     out = operations.gate_forward(y[None, None], ones, torch.zeros(1, 2), None, 0)[0]
     active = functional.gelu(y.double())
-    torch.testing.assert_close(out.double(), active * active.sigmoid(), rtol=3 * EPS, atol=1e-5)
+    torch.testing.assert_close(out.double(), active * active.sigmoid(), rtol=3 * EPS, atol=1e-4)
 
 
 @needs_bf16
@@ -211,3 +212,17 @@ def test_float32_without_tiles_computes_the_same(monkeypatch) -> None:
     assert library.load() is not None
     for mine, theirs in zip(answers(), expected, strict=True):
         assert (mine - theirs).norm() <= 1e-5 * theirs.norm()
+
+
+def test_memory_is_used_again_once_nobody_holds_it() -> None:
+    pool.forget()
+    like = torch.empty(0, dtype=torch.bfloat16)
+    first = pool.fresh(1024, 1024, like=like)
+    place, view = first.data_ptr(), first[3:]
+    assert (first.shape, first.dtype) == ((1024, 1024), torch.bfloat16)
+    del first
+    second = pool.fresh(1024, 1024, like=like)
+    assert second.data_ptr() != place, "a view still holds the first"
+    del view
+    assert pool.fresh(1024, 512, like=like, dtype=torch.float32).data_ptr() == place
+    assert peak_memory(lambda: pool.fresh(1024, 1024, like=like)) == 2**21

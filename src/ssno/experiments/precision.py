@@ -11,7 +11,7 @@ from typing import ClassVar
 from ssno.experiments.compared import compared
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
-from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_VIS, Benchmark, Budget, Trial, trial
+from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below
 from ssno.models.ssno import SSNOConfig
 from ssno.native.precision import Precision
@@ -34,7 +34,7 @@ class PrecisionStudy(Experiment):
     published: ClassVar[str] = "Nothing; the paper trains in float32."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU, train=2048)
-    problems: ClassVar[tuple[Benchmark, ...]] = (KS[0.1], BURGERS, TORUS_VIS)
+    problems: ClassVar[tuple[Benchmark, ...]] = (KS[0.1], BURGERS, TORUS_LI)
 
     def cells(self) -> list[Trial]:
         return [

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from ssno.native.library import load, tiled
+from ssno.native.pool import fresh
 
 LARGEST = 2**31 - 1
 """Sizes are 32-bit integers in the matrix product."""
@@ -77,7 +78,7 @@ def scan_forward(
     directions = len(kernels)
     if points > LONGEST_SCAN and not direct:
         raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
-    y = x.new_empty(channels, directions, outer, points, inner)
+    y = fresh(channels, directions, outer, points, inner, like=x)
     _call(
         "scan_forward",
         checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
@@ -105,7 +106,7 @@ def scan_backward(
     directions = len(kernels)
     if points > LONGEST_SCAN:
         raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
-    grad_x, grad_kernels = x.new_empty(x.shape), kernels.new_zeros(kernels.shape)
+    grad_x, grad_kernels = fresh(*x.shape, like=x), kernels.new_zeros(kernels.shape)
     _call(
         "scan_backward",
         checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
@@ -129,7 +130,7 @@ def gate_forward(
 ) -> Float[Tensor, "h p"]:
     """copies * residual + sum over directions of GLU(weight GELU(y) + bias)."""
     channels, directions, positions = y.shape
-    out = y.new_empty(channels, positions)
+    out = fresh(channels, positions, like=y)
     _call(
         "gate_forward",
         *_gate_inputs(y, weight, bias),
@@ -154,7 +155,7 @@ def gate_backward(
 ) -> GateGradients:
     """Gradients of everything but the residual, whose gradient is a multiple of `grad`."""
     channels, directions, positions = y.shape
-    found = GateGradients(y.new_empty(y.shape), weight.new_zeros(weight.shape), bias.new_zeros(bias.shape))
+    found = GateGradients(fresh(*y.shape, like=y), weight.new_zeros(weight.shape), bias.new_zeros(bias.shape))
     _call(
         "gate_backward",
         *_gate_inputs(y, weight, bias),
@@ -198,7 +199,7 @@ def head_backward(
 ) -> HeadGradients:
     """Gradients of the head's input, weights and biases."""
     grad_w1, grad_b1, grad_w2 = (tensor.new_zeros(tensor.shape) for tensor in (w1, b1, w2))
-    found = HeadGradients(x.new_empty(x.shape), grad_w1, grad_b1, grad_w2, w2.new_zeros(len(w2)))
+    found = HeadGradients(fresh(*x.shape, like=x), grad_w1, grad_b1, grad_w2, w2.new_zeros(len(w2)))
     inputs = _head_inputs(x, w1, b1, w2)
     _call("head_backward", *inputs, checked("grad", grad, len(w2), x.shape[1]), *found, *_head_sizes(x, w1, w2))
     return found

@@ -14,7 +14,9 @@ namespace {
 
 using namespace tiles;
 
-constexpr int AHEAD = 128, BACK = 256;  // positions per block, forward and backward
+constexpr int AHEAD = 256;  // positions per block going forward
+template <typename T>
+constexpr int BACK = 128 * T::K;  // and backward, where more has to stay in the cache
 constexpr int HALF = ROWS / 2;
 
 // Where the rows of gated tiles come from: row r of tile t is the value (r < 4) or the gate of channel 4 t + r % 4.
@@ -119,8 +121,15 @@ inline void store_rows(const __m512 (&rows)[ROWS], int width, typename T::Number
             together[n] = rows[r + n];
             T::store(plain + (r + n) * static_cast<std::int64_t>(width), 0xffff, rows[r + n]);
         }
-        _mm512_storeu_si512(packed, T::pack(together));
+        if constexpr (T::K > 1) _mm512_storeu_si512(packed, T::pack(together));  // else the two are the same
     }
+}
+
+// Rows of features lie far apart, so the processor does not foresee the next block: it is told, a row per tile.
+template <typename Number>
+inline void foresee(const Number* row, int count) {
+    for (int line = 0; line < count; line += 64 / static_cast<int>(sizeof(Number)))
+        _mm_prefetch(reinterpret_cast<const char*>(row + line), _MM_HINT_T1);
 }
 
 inline void add_to(float* sums, __m512 values) { _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), values)); }
@@ -155,8 +164,15 @@ void gate_ahead(const typename T::Number* y, const float* weight, const float* b
                     }
                     _mm512_storeu_si512(active + d * size + static_cast<std::int64_t>(k) * width + p, T::pack(values));
                 }
+        const int next = static_cast<int>(std::min<std::int64_t>(count, positions - first - count));  // of the next block
+        int foreseen = 0;
+        const int a_tile = (h * directions * WIDTH + width * g.tiles - 1) / (width * g.tiles);  // rows to foresee
         for (int p = 0; p < width; p += WIDTH)
             for (int t = 0; t < g.tiles; ++t) {
+                for (int n = 0; n < a_tile && foreseen < h * directions; ++n, ++foreseen) {
+                    foresee(y + foreseen * positions + first + count, next);
+                    if (residual != nullptr && foreseen < h) foresee(residual + foreseen * positions + first + count, next);
+                }
                 const int rows = std::min(HALF, h - t * HALF);
                 __m512 total[HALF][VECTORS];
                 for (int r = 0; r < HALF; ++r)
@@ -204,7 +220,7 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
             shifts[d * g.rows() + row] =
                 g.exists(row / ROWS, row % ROWS) ? bias[d * 2 * h + g.source(row / ROWS, row % ROWS)] : 0.0f;
     }
-    const Blocks blocks(positions, threads, BACK);
+    const Blocks blocks(positions, threads, BACK<T>);
     const std::int64_t per_direction = static_cast<std::int64_t>(g.rows()) * (g.columns + LANES);  // weights, then biases
     const std::int64_t per_thread = directions * per_direction;
     std::vector<float> parts(blocks.threads * per_thread);
@@ -218,6 +234,10 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
         Lane* packed = room.take<Lane>(static_cast<std::int64_t>(g.inner) * width);
         Lane* turned = room.take<Lane>(static_cast<std::int64_t>(g.columns) * lanes);
         Lane* packed_gated = room.take<Lane>(static_cast<std::int64_t>(g.rows()) / T::K * width);
+        if constexpr (T::K == 1) {  // as it lies is packed
+            packed = reinterpret_cast<Lane*>(active);
+            packed_gated = reinterpret_cast<Lane*>(gated);
+        }
         for (int d = 0; d < directions; ++d) {
             const Number* own = weights.data() + d * (ahead + back);
             float* weight_part = parts.data() + thread * per_thread + d * per_direction;
@@ -233,13 +253,23 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                         T::store(active + c * width + p, 0xffff, values[n]);
                         T::store(slope + c * width + p, 0xffff, of_value);
                     }
-                    _mm512_storeu_si512(packed + static_cast<std::int64_t>(k) * width + p, T::pack(values));
+                    if constexpr (T::K > 1)
+                        _mm512_storeu_si512(packed + static_cast<std::int64_t>(k) * width + p, T::pack(values));
                 }
             const std::int64_t filled = static_cast<std::int64_t>(g.inner) * T::K * width;
             std::memset(active + filled, 0, (plain - filled) * sizeof(Number));
             turn(reinterpret_cast<const Lane*>(active), g.columns, lanes, turned);
+            const bool last = d + 1 == directions;
+            const std::int64_t after = last ? first + count : first;  // next: the next direction, or the next block
+            const int next = static_cast<int>(std::min<std::int64_t>(count, positions - after));
+            int foreseen = 0;
+            const int a_tile = (h * WIDTH + width * g.tiles - 1) / (width * g.tiles);
             for (int p = 0; p < width; p += WIDTH)
                 for (int t = 0; t < g.tiles; ++t) {
+                    for (int n = 0; n < a_tile && foreseen < h; ++n, ++foreseen) {
+                        foresee(y + (static_cast<std::int64_t>(foreseen) * directions + (last ? 0 : d + 1)) * positions + after, next);
+                        if (last) foresee(grad_out + foreseen * positions + after, next);
+                    }
                     Sums sums;
                     for (int r = 0; r < ROWS; ++r)
                         sums[r][0] = sums[r][1] = _mm512_set1_ps(shifts[d * g.rows() + t * ROWS + r]);
@@ -342,7 +372,7 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
         std::copy_n(w1, static_cast<std::int64_t>(wide) * h, padded.data());
         pack_matrix<T>(padded.data(), rows, h, true, back.data());
     }
-    const Blocks blocks(positions, threads, BACK);
+    const Blocks blocks(positions, threads, BACK<T>);
     const std::int64_t first_size = static_cast<std::int64_t>(rows) * columns, lanes_size = static_cast<std::int64_t>(rows) * LANES;
     const std::int64_t per_thread = first_size + (1 + fields) * lanes_size + fields * LANES;
     std::vector<float> parts(blocks.threads * per_thread);
@@ -356,10 +386,14 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
         Lane* packed = room.take<Lane>(static_cast<std::int64_t>(inner) * width);
         Lane* turned = room.take<Lane>(static_cast<std::int64_t>(columns) * lanes);
         Lane* packed_wider = room.take<Lane>(static_cast<std::int64_t>(rows) / T::K * width);
+        if constexpr (T::K == 1) {  // as it lies is packed
+            packed = reinterpret_cast<Lane*>(plain);
+            packed_wider = reinterpret_cast<Lane*>(wider);
+        }
         float* given = room.take<float>(static_cast<std::int64_t>(fields) * width);
         float* part = parts.data() + thread * per_thread;
         float *bias_part = part + first_size, *second_part = bias_part + lanes_size, *last_part = second_part + fields * lanes_size;
-        pack_features<T>(x + first, positions, h, count, width, packed);
+        if constexpr (T::K > 1) pack_features<T>(x + first, positions, h, count, width, packed);
         copy_features<T>(x + first, positions, h, columns, count, width, plain);
         turn(reinterpret_cast<const Lane*>(plain), columns, lanes, turned);
         for (int f = 0; f < fields; ++f)

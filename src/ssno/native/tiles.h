@@ -77,7 +77,10 @@ struct Single {
     static __m512 dot(__m512 sum, __m512i a, __m512i b) {
         return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
     }
-    static __m512 reciprocal(__m512 x) { return _mm512_div_ps(_mm512_set1_ps(1.0f), x); }
+    static __m512 reciprocal(__m512 x) {  // one step of Newton from 14 bits: as exact as a division, in a third of its time
+        const __m512 r = _mm512_rcp14_ps(x);
+        return _mm512_mul_ps(r, _mm512_fnmadd_ps(x, r, _mm512_set1_ps(2.0f)));
+    }
     static __m512 power_of_two(__m512 r) {  // 2^r for |r| <= 1/2, to 1e-7
         __m512 p = _mm512_set1_ps(1.535336188e-4f);
         p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.339887440e-3f));
@@ -116,12 +119,11 @@ struct Half {
     }
     static __m512 dot(__m512 sum, __m512i a, __m512i b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
     static __m512 reciprocal(__m512 x) { return _mm512_rcp14_ps(x); }  // to 6e-5; numbers are rounded to 4e-3
-    static __m512 power_of_two(__m512 r) {                             // to 4e-6
-        __m512 p = _mm512_set1_ps(9.6181291e-3f);
-        p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.5504109e-2f));
-        p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.4022651e-1f));
-        p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.9314718e-1f));
-        return _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    static __m512 power_of_two(__m512 r) {                             // to 8e-5
+        __m512 p = _mm512_set1_ps(5.517172615e-2f);
+        p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.426114226e-1f));
+        p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.932610017e-1f));
+        return _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.999280442e-1f));
     }
 };
 #endif
@@ -161,8 +163,9 @@ inline __m512 exponential(__m512 x) {
 
 template <typename T>
 inline __m512 sigmoid(__m512 x) {
-    const __m512 e = exponential<T>(_mm512_sub_ps(_mm512_setzero_ps(), x));
-    return T::reciprocal(_mm512_add_ps(_mm512_set1_ps(1.0f), e));  // 1 / infinity is 0
+    // The exponential stays finite, as the reciprocal needs it; a number that is none stays one.
+    const __m512 e = exponential<T>(_mm512_min_ps(_mm512_set1_ps(80.0f), _mm512_sub_ps(_mm512_setzero_ps(), x)));
+    return T::reciprocal(_mm512_add_ps(_mm512_set1_ps(1.0f), e));
 }
 
 // Normal distribution function and density from one exponential, as in arithmetic.h.
@@ -184,8 +187,23 @@ inline void normal(__m512 x, __m512& below, __m512& density) {
 
 template <typename T>
 inline __m512 gelu(__m512 x) {
-    __m512 below, density;
-    normal<T>(x, below, density);
+    if constexpr (T::K == 1) {
+        __m512 below, density;
+        normal<T>(x, below, density);
+        return _mm512_mul_ps(x, below);
+    }
+    // The distribution function as 1/2 + x P(x^2) up to |x| = 4.2, where it is taken for 0 or 1: gelu to 9e-5.
+    const __m512 c = _mm512_set1_ps(4.2f);
+    const __m512 z = _mm512_max_ps(_mm512_min_ps(x, c), _mm512_sub_ps(_mm512_setzero_ps(), c)), s = _mm512_mul_ps(z, z);
+    __m512 p = _mm512_set1_ps(-9.017493999e-10f);
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(7.941314228e-08f));
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(-3.037925153e-06f));
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(6.689061915e-05f));
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(-9.506571270e-04f));
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(9.298229494e-03f));
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(-6.552820879e-02f));
+    p = _mm512_fmadd_ps(p, s, _mm512_set1_ps(3.984658845e-01f));
+    const __m512 below = _mm512_max_ps(_mm512_fmadd_ps(z, p, _mm512_set1_ps(0.5f)), _mm512_setzero_ps());
     return _mm512_mul_ps(x, below);
 }
 
