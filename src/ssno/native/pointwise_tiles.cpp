@@ -3,7 +3,8 @@
 //
 // Each thread walks over blocks of positions. A tile of the product goes from registers straight into the activation
 // that follows it, so that the wide features of a gate are never stored going forward. Gated channels are in the order
-// of tiles: four values, then their four gates.
+// of tiles: four values, then their four gates. Inside a block everything lies tile by tile: 32 positions of all rows, then
+// the next 32, so that what one tile multiplies is one run of memory in the first cache.
 
 #include "blocks.h"
 #include "tiles.h"
@@ -69,59 +70,67 @@ void pack_matrix(const float* matrix, int rows, int columns, bool transposed, ty
                 }
 }
 
-// rows * columns lanes of features, packed, from `channels` rows that begin `step` numbers apart.
+// Where row r of a block begins at position p, in tiles of `rows` rows (numbers of plain rows, lanes of packed ones).
+inline std::int64_t place(int rows, int r, int p) { return (static_cast<std::int64_t>(p / WIDTH) * rows + r) * WIDTH + p % WIDTH; }
+
+// Features packed, from `channels` rows that begin `step` numbers apart.
 template <typename T>
 void pack_features(const typename T::Number* from, std::int64_t step, int channels, int count, int width, Lane* to) {
-    for (int c = 0; c < channels; c += T::K, to += width)
+    const int rows = round_up(channels, T::K) / T::K;
+    for (int c = 0; c < channels; c += T::K)
         for (int p = 0; p < width; p += LANES)
-            _mm512_storeu_si512(to + p, T::pack(from + c * step + p, step, channels - c, first_lanes(count - p)));
+            _mm512_storeu_si512(to + place(rows, c / T::K, p),
+                                T::pack(from + c * step + p, step, channels - c, first_lanes(count - p)));
 }
 
-// Rows of numbers as they lie, with zeros after `count` and after the last channel.
+// Rows of numbers, with zeros after `count` and after the last channel.
 template <typename T>
 void copy_features(const typename T::Number* from, std::int64_t step, int channels, int rows, int count, int width,
                    typename T::Number* to) {
-    for (int c = 0; c < rows; ++c, to += width) {
-        const int copied = c < channels ? count : 0;
-        if (copied) std::memcpy(to, from + c * step, copied * sizeof *to);
-        std::memset(to + copied, 0, (width - copied) * sizeof *to);
-    }
+    for (int c = 0; c < rows; ++c)
+        for (int p = 0; p < width; p += WIDTH) {
+            const int copied = c < channels ? std::max(0, std::min(WIDTH, count - p)) : 0;
+            if (copied) std::memcpy(to + place(rows, c, p), from + c * step + p, copied * sizeof *to);
+            std::memset(to + place(rows, c, p) + copied, 0, (WIDTH - copied) * sizeof *to);
+        }
 }
 
-// Lanes of positions of every channel, (channel, lane), turned into (lane, channel).
-void turn(const Lane* from, int columns, int lanes, Lane* to) {
-    for (int c = 0; c < columns; c += LANES)
-        for (int p = 0; p < lanes; p += LANES)
-            transpose(from + static_cast<std::int64_t>(c) * lanes + p, lanes, to + static_cast<std::int64_t>(p) * columns + c,
-                      columns);
+// Lanes of positions of every channel turned into channels of every lane: (tile of channels, lane, channel in tile).
+template <typename T>
+void turn(const typename T::Number* from, int columns, int width, Lane* to) {
+    constexpr int A_TILE = WIDTH / T::K;  // lanes of positions
+    for (int p = 0; p < width; p += WIDTH)
+        for (int c = 0; c < columns; c += LANES)
+            for (int lane = 0; lane < A_TILE; lane += LANES)
+                transpose(reinterpret_cast<const Lane*>(from + place(columns, c, p)) + lane, A_TILE,
+                          to + (static_cast<std::int64_t>(c / WIDTH) * (width / T::K) + p / T::K + lane) * WIDTH + c % WIDTH, WIDTH);
 }
 
-// Add to (rows, columns) the sum over positions of first(row) second(column): rows of numbers as they lie, and lanes
-// of positions by columns.
+// Add to (rows, columns) the sum over positions of first(row) second(column), the second turned.
 template <typename T>
 void add_outer(const typename T::Number* first, int rows, const Lane* second, int columns, int width, float* to) {
-    for (int r = 0; r < rows; r += ROWS)
-        for (int c = 0; c < columns; c += WIDTH) {
+    constexpr int A_TILE = WIDTH / T::K;
+    for (int c = 0; c < columns; c += WIDTH)
+        for (int r = 0; r < rows; r += ROWS) {
             Sums sums;
             float* at = to + static_cast<std::int64_t>(r) * columns + c;
             for (int i = 0; i < ROWS; ++i)
                 for (int v = 0; v < VECTORS; ++v) sums[i][v] = _mm512_loadu_ps(at + i * columns + v * LANES);
-            add_product<T>(sums, first + static_cast<std::int64_t>(r) * width, width, T::K, second + c, columns, width / T::K);
+            const Lane* strip = second + static_cast<std::int64_t>(c / WIDTH) * (width / T::K) * WIDTH;
+            for (int p = 0; p < width; p += WIDTH, strip += A_TILE * WIDTH)
+                add_product<T>(sums, first + place(rows, r, p), WIDTH, T::K, strip, WIDTH, A_TILE);
             for (int i = 0; i < ROWS; ++i)
                 for (int v = 0; v < VECTORS; ++v) _mm512_storeu_ps(at + i * columns + v * LANES, sums[i][v]);
         }
 }
 
-// Eight rows of results at 16 positions: as they lie, and packed (row lanes `width` apart).
+// Eight rows of results at 16 positions: plain, and packed unless that is the same.
 template <typename T>
-inline void store_rows(const __m512 (&rows)[ROWS], int width, typename T::Number* plain, Lane* packed) {
-    for (int r = 0; r < ROWS; r += T::K, packed += width) {
+inline void store_rows(const __m512 (&rows)[ROWS], typename T::Number* plain, Lane* packed) {
+    for (int r = 0; r < ROWS; r += T::K, packed += WIDTH) {
         __m512 together[T::K];
-        for (int n = 0; n < T::K; ++n) {
-            together[n] = rows[r + n];
-            T::store(plain + (r + n) * static_cast<std::int64_t>(width), 0xffff, rows[r + n]);
-        }
-        if constexpr (T::K > 1) _mm512_storeu_si512(packed, T::pack(together));  // else the two are the same
+        for (int n = 0; n < T::K; ++n) together[n] = rows[r + n];
+        T::store_both(together, plain + r * WIDTH, WIDTH, packed);
     }
 }
 
@@ -162,7 +171,7 @@ void gate_ahead(const typename T::Number* y, const float* weight, const float* b
                         const __mmask16 mask = c < h ? first_lanes(count - p) : 0;
                         values[n] = gelu<T>(T::load(y + (c * directions + d) * positions + first + p, mask));
                     }
-                    _mm512_storeu_si512(active + d * size + static_cast<std::int64_t>(k) * width + p, T::pack(values));
+                    _mm512_storeu_si512(active + d * size + place(g.inner, k, p), T::pack(values));
                 }
         const int next = static_cast<int>(std::min<std::int64_t>(count, positions - first - count));  // of the next block
         int foreseen = 0;
@@ -189,7 +198,7 @@ void gate_ahead(const typename T::Number* y, const float* weight, const float* b
                     for (int r = 0; r < ROWS; ++r)
                         sums[r][0] = sums[r][1] = _mm512_set1_ps(shifts[d * g.rows() + t * ROWS + r]);
                     add_product<T>(sums, weights.data() + d * packed + static_cast<std::int64_t>(t) * ROWS * g.inner * T::K,
-                                   T::K, ROWS * T::K, active + d * size + p, width, g.inner);
+                                   T::K, ROWS * T::K, active + d * size + place(g.inner, 0, p), WIDTH, g.inner);
                     for (int r = 0; r < HALF; ++r)
                         for (int v = 0; v < VECTORS; ++v)
                             total[r][v] = _mm512_fmadd_ps(sums[r][v], sigmoid<T>(sums[HALF + r][v]), total[r][v]);
@@ -225,19 +234,20 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
     const std::int64_t per_thread = directions * per_direction;
     std::vector<float> parts(blocks.threads * per_thread);
     over(blocks, [&](std::int64_t first, int count, int thread) {
-        const int width = round_up(count, WIDTH), lanes = width / T::K;
+        const int width = round_up(count, WIDTH);
         const std::int64_t plain = static_cast<std::int64_t>(g.columns) * width;
         Room room((2 * plain + 2 * static_cast<std::int64_t>(g.rows()) * width) * sizeof(Number) + 4 * plain * sizeof(Lane));
         Number* active = room.take<Number>(plain);
         Number* slope = room.take<Number>(plain);
         Number* gated = room.take<Number>(static_cast<std::int64_t>(g.rows()) * width);
         Lane* packed = room.take<Lane>(static_cast<std::int64_t>(g.inner) * width);
-        Lane* turned = room.take<Lane>(static_cast<std::int64_t>(g.columns) * lanes);
+        Lane* turned = room.take<Lane>(static_cast<std::int64_t>(g.columns) * width / T::K);
         Lane* packed_gated = room.take<Lane>(static_cast<std::int64_t>(g.rows()) / T::K * width);
-        if constexpr (T::K == 1) {  // as it lies is packed
+        if constexpr (T::K == 1) {  // plain is packed
             packed = reinterpret_cast<Lane*>(active);
             packed_gated = reinterpret_cast<Lane*>(gated);
         }
+        const int packed_rows = T::K == 1 ? g.columns : g.inner;
         for (int d = 0; d < directions; ++d) {
             const Number* own = weights.data() + d * (ahead + back);
             float* weight_part = parts.data() + thread * per_thread + d * per_direction;
@@ -250,15 +260,13 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                         const __mmask16 mask = c < h ? first_lanes(count - p) : 0;
                         __m512 of_value;
                         gelu_both<T>(T::load(y + (c * directions + d) * positions + first + p, mask), values[n], of_value);
-                        T::store(active + c * width + p, 0xffff, values[n]);
-                        T::store(slope + c * width + p, 0xffff, of_value);
+                        T::store(slope + place(g.columns, c, p), 0xffff, of_value);
                     }
-                    if constexpr (T::K > 1)
-                        _mm512_storeu_si512(packed + static_cast<std::int64_t>(k) * width + p, T::pack(values));
+                    T::store_both(values, active + place(g.columns, k * T::K, p), WIDTH, packed + place(g.inner, k, p));
                 }
-            const std::int64_t filled = static_cast<std::int64_t>(g.inner) * T::K * width;
-            std::memset(active + filled, 0, (plain - filled) * sizeof(Number));
-            turn(reinterpret_cast<const Lane*>(active), g.columns, lanes, turned);
+            for (int c = g.inner * T::K; c < g.columns; ++c)
+                for (int p = 0; p < width; p += WIDTH) std::memset(active + place(g.columns, c, p), 0, WIDTH * sizeof(Number));
+            turn<T>(active, g.columns, width, turned);
             const bool last = d + 1 == directions;
             const std::int64_t after = last ? first + count : first;  // next: the next direction, or the next block
             const int next = static_cast<int>(std::min<std::int64_t>(count, positions - after));
@@ -274,7 +282,7 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                     for (int r = 0; r < ROWS; ++r)
                         sums[r][0] = sums[r][1] = _mm512_set1_ps(shifts[d * g.rows() + t * ROWS + r]);
                     add_product<T>(sums, own + static_cast<std::int64_t>(t) * ROWS * g.inner * T::K, T::K, ROWS * T::K,
-                                   packed + p, width, g.inner);
+                                   packed + place(packed_rows, 0, p), WIDTH, g.inner);
                     for (int v = 0; v < VECTORS; ++v) {
                         __m512 found[ROWS];
                         for (int r = 0; r < HALF; ++r) {
@@ -286,8 +294,8 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                             found[HALF + r] = _mm512_mul_ps(_mm512_fnmadd_ps(found[r], s, found[r]), sums[r][v]);
                         }
                         for (int r = 0; r < ROWS; ++r) add_to(bias_part + (t * ROWS + r) * LANES, found[r]);
-                        store_rows<T>(found, width, gated + static_cast<std::int64_t>(t) * ROWS * width + p + v * LANES,
-                                      packed_gated + static_cast<std::int64_t>(t) * ROWS / T::K * width + p + v * LANES);
+                        store_rows<T>(found, gated + place(g.rows(), t * ROWS, p) + v * LANES,
+                                      packed_gated + place(g.rows() / T::K, t * ROWS / T::K, p) + v * LANES);
                     }
                 }
             add_outer<T>(gated, g.rows(), turned, g.columns, width, weight_part);
@@ -296,13 +304,13 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                     Sums sums;
                     clear(sums);
                     add_product<T>(sums, own + ahead + static_cast<std::int64_t>(c) * g.rows(), T::K, ROWS * T::K,
-                                   packed_gated + p, width, g.rows() / T::K);
+                                   packed_gated + place(g.rows() / T::K, 0, p), WIDTH, g.rows() / T::K);
                     for (int r = 0; r < std::min(ROWS, h - c); ++r)
                         for (int v = 0; v < VECTORS; ++v) {
                             const int at = p + v * LANES;
                             T::store(grad_y + (static_cast<std::int64_t>(c + r) * directions + d) * positions + first + at,
                                      first_lanes(count - at),
-                                     _mm512_mul_ps(sums[r][v], T::load(slope + (c + r) * width + at, 0xffff)));
+                                     _mm512_mul_ps(sums[r][v], T::load(slope + place(g.columns, c + r, at), 0xffff)));
                         }
                 }
         }
@@ -339,7 +347,7 @@ void head_ahead(const typename T::Number* x, const float* w1, const float* b1, c
                 Sums sums;
                 for (int r = 0; r < ROWS; ++r) sums[r][0] = sums[r][1] = _mm512_set1_ps(r < own ? b1[r0 + r] : 0.0f);
                 add_product<T>(sums, weights.data() + static_cast<std::int64_t>(r0) * inner * T::K, T::K, ROWS * T::K,
-                               packed + p, width, inner);
+                               packed + place(inner, 0, p), WIDTH, inner);
                 for (auto& row : sums)
                     for (auto& values : row) values = gelu<T>(values);
                 for (int f = 0; f < fields; ++f)
@@ -377,16 +385,17 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
     const std::int64_t per_thread = first_size + (1 + fields) * lanes_size + fields * LANES;
     std::vector<float> parts(blocks.threads * per_thread);
     over(blocks, [&](std::int64_t first, int count, int thread) {
-        const int width = round_up(count, WIDTH), lanes = width / T::K;
+        const int width = round_up(count, WIDTH);
         Room room(static_cast<std::int64_t>(columns + rows) * width * sizeof(Number) +
-                  (static_cast<std::int64_t>(inner) * width + static_cast<std::int64_t>(columns) * lanes +
+                  (static_cast<std::int64_t>(inner) * width + static_cast<std::int64_t>(columns) * width / T::K +
                    static_cast<std::int64_t>(rows) / T::K * width) * sizeof(Lane) + static_cast<std::int64_t>(fields) * width * 4 + 512);
         Number* plain = room.take<Number>(static_cast<std::int64_t>(columns) * width);
         Number* wider = room.take<Number>(static_cast<std::int64_t>(rows) * width);
         Lane* packed = room.take<Lane>(static_cast<std::int64_t>(inner) * width);
-        Lane* turned = room.take<Lane>(static_cast<std::int64_t>(columns) * lanes);
+        Lane* turned = room.take<Lane>(static_cast<std::int64_t>(columns) * width / T::K);
         Lane* packed_wider = room.take<Lane>(static_cast<std::int64_t>(rows) / T::K * width);
-        if constexpr (T::K == 1) {  // as it lies is packed
+        const int packed_rows = T::K == 1 ? columns : inner;
+        if constexpr (T::K == 1) {  // plain is packed
             packed = reinterpret_cast<Lane*>(plain);
             packed_wider = reinterpret_cast<Lane*>(wider);
         }
@@ -395,7 +404,7 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
         float *bias_part = part + first_size, *second_part = bias_part + lanes_size, *last_part = second_part + fields * lanes_size;
         if constexpr (T::K > 1) pack_features<T>(x + first, positions, h, count, width, packed);
         copy_features<T>(x + first, positions, h, columns, count, width, plain);
-        turn(reinterpret_cast<const Lane*>(plain), columns, lanes, turned);
+        turn<T>(plain, columns, width, turned);
         for (int f = 0; f < fields; ++f)
             for (int p = 0; p < width; p += LANES) {
                 const __m512 values = _mm512_maskz_loadu_ps(first_lanes(count - p), grad_out + f * positions + first + p);
@@ -407,8 +416,8 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
                 Sums sums;
                 for (int r = 0; r < ROWS; ++r)
                     sums[r][0] = sums[r][1] = _mm512_set1_ps(r0 + r < wide ? b1[r0 + r] : 0.0f);
-                add_product<T>(sums, ahead.data() + static_cast<std::int64_t>(r0) * inner * T::K, T::K, ROWS * T::K, packed + p,
-                               width, inner);
+                add_product<T>(sums, ahead.data() + static_cast<std::int64_t>(r0) * inner * T::K, T::K, ROWS * T::K,
+                               packed + place(packed_rows, 0, p), WIDTH, inner);
                 for (int v = 0; v < VECTORS; ++v) {
                     __m512 found[ROWS];
                     for (int r = 0; r < ROWS; ++r) {
@@ -422,8 +431,8 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
                         found[r] = _mm512_mul_ps(sum, slope);
                         add_to(bias_part + (r0 + r) * LANES, found[r]);
                     }
-                    store_rows<T>(found, width, wider + static_cast<std::int64_t>(r0) * width + p + v * LANES,
-                                  packed_wider + static_cast<std::int64_t>(r0) / T::K * width + p + v * LANES);
+                    store_rows<T>(found, wider + place(rows, r0, p) + v * LANES,
+                                  packed_wider + place(rows / T::K, r0 / T::K, p) + v * LANES);
                 }
             }
         add_outer<T>(wider, rows, turned, columns, width, part);
@@ -431,8 +440,8 @@ void head_back(const typename T::Number* x, const float* w1, const float* b1, co
             for (int c = 0; c < h; c += ROWS) {
                 Sums sums;
                 clear(sums);
-                add_product<T>(sums, back.data() + static_cast<std::int64_t>(c) * rows, T::K, ROWS * T::K, packed_wider + p, width,
-                               rows / T::K);
+                add_product<T>(sums, back.data() + static_cast<std::int64_t>(c) * rows, T::K, ROWS * T::K, packed_wider + place(rows / T::K, 0, p),
+                               WIDTH, rows / T::K);
                 for (int r = 0; r < std::min(ROWS, h - c); ++r)
                     for (int v = 0; v < VECTORS; ++v)
                         T::store(grad_x + (c + r) * positions + first + p + v * LANES, first_lanes(count - p - v * LANES),

@@ -68,6 +68,7 @@ struct Single {
 
     static __m512 load(const float* from, __mmask16 mask) { return _mm512_maskz_loadu_ps(mask, from); }
     static void store(float* to, __mmask16 mask, __m512 values) { _mm512_mask_storeu_ps(to, mask, values); }
+    static void store_both(const __m512 (&values)[1], float* to, std::int64_t, Lane*) { _mm512_storeu_ps(to, values[0]); }
     static float number(float value) { return value; }
     // K rows of values side by side; K rows of numbers, `step` apart.
     static __m512i pack(const __m512 (&values)[1]) { return _mm512_castps_si512(values[0]); }
@@ -97,12 +98,29 @@ struct Half {
     using Number = std::uint16_t;
     static constexpr int K = 2;
 
+    static __m256i numbers(const Number* from, __mmask16 mask) {
+        return mask == 0xffff ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)) : _mm256_maskz_loadu_epi16(mask, from);
+    }
     static __m512 load(const Number* from, __mmask16 mask) {
-        const __m256i numbers = _mm256_maskz_loadu_epi16(mask, from);
-        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers(from, mask)), 16));
     }
     static void store(Number* to, __mmask16 mask, __m512 values) {
-        _mm256_mask_storeu_epi16(to, mask, (__m256i)_mm512_cvtneps_pbh(values));
+        const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(values);
+        if (mask == 0xffff)
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), rounded);
+        else
+            _mm256_mask_storeu_epi16(to, mask, rounded);
+    }
+    // Two rows of sixteen values: as they lie, `row` numbers apart, and side by side.
+    static void store_both(const __m512 (&values)[2], Number* to, std::int64_t row, Lane* packed) {
+        const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(values[1], values[0]);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(both));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + row), _mm512_extracti64x4_epi64(both, 1));
+        _mm512_storeu_si512(packed, _mm512_permutexvar_epi16(turns(), both));
+    }
+    static __m512i turns() {  // 0, 16, 1, 17, ...: lane i takes number i of either row
+        return _mm512_set_epi32(0x001f000f, 0x001e000e, 0x001d000d, 0x001c000c, 0x001b000b, 0x001a000a, 0x00190009, 0x00180008,
+                                0x00170007, 0x00160006, 0x00150005, 0x00140004, 0x00130003, 0x00120002, 0x00110001, 0x00100000);
     }
     static Number number(float value) {
         return static_cast<Number>(_mm_extract_epi16((__m128i)_mm_cvtneps_pbh(_mm_set_ss(value)), 0));
@@ -111,11 +129,10 @@ struct Half {
         return _mm512_or_si512(_mm512_cvtepu16_epi32(row0), _mm512_slli_epi32(_mm512_cvtepu16_epi32(row1), 16));
     }
     static __m512i pack(const __m512 (&values)[2]) {
-        return side_by_side((__m256i)_mm512_cvtneps_pbh(values[0]), (__m256i)_mm512_cvtneps_pbh(values[1]));
+        return _mm512_permutexvar_epi16(turns(), (__m512i)_mm512_cvtne2ps_pbh(values[1], values[0]));
     }
     static __m512i pack(const Number* from, std::int64_t step, int rows, __mmask16 mask) {  // of two rows one may lack
-        return side_by_side(_mm256_maskz_loadu_epi16(mask, from),
-                            _mm256_maskz_loadu_epi16(rows > 1 ? mask : 0, from + (rows > 1 ? step : 0)));
+        return side_by_side(numbers(from, mask), rows > 1 ? numbers(from + step, mask) : _mm256_setzero_si256());
     }
     static __m512 dot(__m512 sum, __m512i a, __m512i b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
     static __m512 reciprocal(__m512 x) { return _mm512_rcp14_ps(x); }  // to 6e-5; numbers are rounded to 4e-3
