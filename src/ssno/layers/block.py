@@ -8,7 +8,8 @@ One block scans in one direction; a forward and a backward one share a scan (`ss
 
 A gate is computed in three ways that agree to rounding: written out for PyTorch to differentiate and compile
 (`plain_gate`); with a backward pass that keeps y alone and works through the positions in pieces that fit the cache
-(`GateFunction`); and the same in native code (`ssno.native`).
+(`GateFunction`); and the same in native code (`ssno.native`), where scan and gate share one backward pass
+(`GatedScanFunction`).
 
 Axes: b line, h channel, g = 2h gated channel, d direction, l grid point, p position; o and i: what comes before and
 after the scanned axis. `forward` takes (b, h, l) like every sequence layer; models call `gated_scan` with (h, o, l, i),
@@ -17,6 +18,7 @@ the layout of a field with its channel first, in which a scan is one matrix prod
 
 import abc
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -29,8 +31,9 @@ from ssno.native.engine import fused, plain
 from ssno.native.precision import whole_numbers
 from ssno.native.twice import gradients
 from ssno.ssm.convolution import Direction
+from ssno.ssm.fused import computed_scan, plain_scan
 from ssno.ssm.kernel import Boundary
-from ssno.ssm.scan import ScanMethod, carries_states, prepared_taps, scan_taps
+from ssno.ssm.scan import ScanMethod, carries_states, choose_for_taps, prepared_taps, scan_taps, turned_round
 from ssno.ssm.transfer import Sampling, Transfer, choose_sampling, extended, fit_taps
 
 PIECE = 16384
@@ -121,6 +124,14 @@ class ScanWeights(NamedTuple):
         y = y if extension is None else y[:, :, :, : y.shape[3] // 2]
         return y.reshape(channels, -1, outer, length, inner)
 
+    def scanned_natively(self, x: Float[Tensor, "h o l i"]) -> bool:
+        """Whether native code takes lines of x as they are, with kernels as long as they."""
+        whole = self.sampling.copies == 1 and self.sampling.extension is None and self.matrix is None
+        if self.taps is None or not whole or self.blocks[0].method not in ("auto", "fused"):
+            return False
+        lines = x.shape[1] * x.shape[3]
+        return fused(x, self.taps, self.mix, self.bias) and choose_for_taps(self.taps, lines) == "fused"
+
     def prepared(self, lines: int) -> "ScanWeights":
         """The same, ready for many scans of so many lines each."""
         if self.taps is None:
@@ -187,6 +198,9 @@ def gated_scan(
         lines = x.transpose(1, 2).reshape(channels, 1, length, outer * inner)
         out = gated_scan(lines, weights, residual_weight=residual_weight)
         return out.view(channels, length, outer, inner).transpose(1, 2)
+    if torch.is_grad_enabled() and weights.scanned_natively(x):
+        turned, taps = turned_round(weights.directions), weights.taps
+        return GatedScanFunction.apply(x, taps, weights.mix, weights.bias, turned, weights.periodic, residual_weight)
     residual = x.reshape(channels, -1)
     out = gate(
         weights.scan(x).flatten(2), weights.mix, weights.bias, residual=residual, residual_weight=residual_weight
@@ -287,6 +301,45 @@ class GateFunction(torch.autograd.Function):
                 torch.mm(weight[direction].t(), mixed, out=scratch)
                 torch.ops.aten.gelu_backward.grad_input(scratch, here, grad_input=grad_y[:, direction, piece])
         return grad_y, grad_weight, grad_bias, grad_residual, None
+
+
+class GatedScanFunction(torch.autograd.Function):
+    """Scan and gate in native code, with one backward pass that adds the residual's gradient on the way."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        taps: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        turned: int,
+        periodic: bool,
+        residual_weight: int,
+    ) -> Tensor:
+        y = computed_scan(x, taps, backward=turned, periodic=periodic)
+        ctx.save_for_backward(x, y, taps, weight, bias)
+        ctx.options, ctx.residual_weight = {"backward": turned, "periodic": periodic}, residual_weight
+        residual = x.reshape(x.shape[0], -1) if residual_weight else None
+        return operations.gate_forward(y.flatten(2), weight, bias, residual, residual_weight).view(x.shape)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, y, taps, weight, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *gradients(partial(_plain_gated_scan, ctx), (x, taps, weight, bias), grad), None, None, None
+        found = operations.gate_backward(y.flatten(2), weight, bias, grad.reshape(grad.shape[0], -1))
+        residual = grad.reshape(x.shape) if ctx.residual_weight else None
+        grad_x, grad_taps = operations.scan_backward(
+            x, taps, found.y.view(y.shape), **ctx.options, residual=residual, copies=ctx.residual_weight
+        )
+        return grad_x, grad_taps, found.weight, found.bias, None, None, None
+
+
+def _plain_gated_scan(ctx: Any, x: Tensor, taps: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    y = plain_scan(x, taps, **ctx.options).flatten(2)
+    residual = x.reshape(x.shape[0], -1)
+    return plain_gate(y, weight, bias, residual=residual, residual_weight=ctx.residual_weight).view(x.shape)
 
 
 def pieces(y: Float[Tensor, "h d p"], narrow: int) -> Iterator[tuple[Any, ...]]:

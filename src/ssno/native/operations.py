@@ -100,24 +100,29 @@ def scan_backward(
     *,
     backward: int,
     periodic: bool,
+    residual: Float[Tensor, "h o l i"] | None = None,
+    copies: int = 0,
 ) -> tuple[Float[Tensor, "h o l i"], Float[Tensor, "d h l"]]:
-    """Gradients of x and of the kernels."""
+    """Gradients of x, plus so many copies of a residual's, and of the kernels."""
     channels, outer, points, inner = x.shape
     directions = len(kernels)
     if points > LONGEST_SCAN:
         raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
     grad_x, grad_kernels = fresh(*x.shape, like=x), kernels.new_zeros(kernels.shape)
-    _call(
-        "scan_backward",
+    given = (
         checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
         checked("kernels", kernels, directions, channels, points),
         checked("grad_y", grad_y, channels, directions, outer, points, inner, dtype=_kind(x)),
-        grad_x,
-        grad_kernels,
-        *_scan_sizes(x, kernels),
-        c_int(backward),
-        c_int(periodic),
     )
+    if residual is not None:
+        residual = checked("residual", residual, channels, outer, points, inner, dtype=_kind(x))
+    sizes = (*_scan_sizes(x, kernels), c_int(backward), c_int(periodic))
+    if tiled(_kind(x)):
+        _call("scan_backward", *given, residual, c_float(copies), grad_x, grad_kernels, *sizes)
+    else:
+        _call("scan_backward", *given, grad_x, grad_kernels, *sizes)
+        if residual is not None:
+            grad_x.add_(residual, alpha=copies)
     return grad_x, grad_kernels
 
 

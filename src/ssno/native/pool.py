@@ -1,9 +1,8 @@
 """Memory for large results of native operations, used again and again.
 
-A fresh large tensor is memory that the system has to find and fill with zeros, page by page, at every training step;
-without that a step is 3 to 4 % faster. Here memory that a tensor no longer needs is kept for the next one of its size, in huge
-pages where the system has them. A tensor's memory comes back when its storage is gone, whoever held it: views, saved
-tensors, the user.
+A fresh large tensor is memory that the system has to find and fill with zeros, page by page, at every training step.
+Here memory that a tensor no longer needs is kept for the next one of its size, in huge pages where the system has them.
+A tensor's memory comes back when its storage is gone, whoever held it: views, saved tensors, the user.
 """
 
 import ctypes

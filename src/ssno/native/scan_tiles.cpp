@@ -115,6 +115,20 @@ inline void add_rows(Sums& sums, const typename T::Number* line, const Scan& sca
                    WIDTH, last - first);
 }
 
+// Sums that begin with `copies` times a residual, or with zero.
+template <typename T>
+inline void begin_tile(Sums& sums, int row, const Columns<T>& columns, const typename T::Number* residual, float copies) {
+    clear(sums);
+    if (residual == nullptr) return;
+    const Scan& scan = columns.scan;
+    for (int r = 0; r < std::min(ROWS, scan.points - row); ++r) {
+        alignas(64) typename T::Number numbers[WIDTH];
+        columns.gather(residual, row + r, numbers);
+        for (int v = 0; v < VECTORS; ++v)
+            sums[r][v] = _mm512_mul_ps(_mm512_set1_ps(copies), T::load(numbers + v * LANES, 0xffff));
+    }
+}
+
 template <typename T>
 inline void store_tile(const Sums& sums, int row, const Columns<T>& columns, typename T::Number* field) {
     const Scan& scan = columns.scan;
@@ -277,8 +291,9 @@ void scan_ahead(const typename T::Number* x, const float* kernels, typename T::N
 }
 
 template <typename T>
-void scan_back(const typename T::Number* x, const float* kernels, const typename T::Number* grad_y, typename T::Number* grad_x,
-               float* grad_kernels, const Scan& scan, int threads) {
+void scan_back(const typename T::Number* x, const float* kernels, const typename T::Number* grad_y,
+               const typename T::Number* residual, float copies, typename T::Number* grad_x, float* grad_kernels, const Scan& scan,
+               int threads) {
     using Number = typename T::Number;
     const int l = scan.points, distances = round_up(l, APART);
 #pragma omp parallel for schedule(static) num_threads(std::min(threads, scan.channels))
@@ -293,8 +308,14 @@ void scan_back(const typename T::Number* x, const float* kernels, const typename
         const auto grad_of = [&](int d) { return grad_y + (static_cast<std::int64_t>(c) * scan.directions + d) * size; };
         if (scan.inner == 1) {
             float* work = room.take<float>(room_for_lines(scan));
+            for (std::int64_t i = 0; i < size && residual != nullptr; i += LANES) {
+                const __mmask16 mask = first_lanes(static_cast<int>(std::min<std::int64_t>(LANES, size - i)));
+                T::store(grad_x + c * size + i, mask,
+                         _mm512_mul_ps(_mm512_set1_ps(copies), T::load(residual + c * size + i, mask)));
+            }
             for (int d = 0; d < scan.directions; ++d) {
-                convolve_lines<T>(kernel_of(d), scan, !scan.reversed(d), d > 0, grad_of(d), grad_x + c * size, work);
+                convolve_lines<T>(kernel_of(d), scan, !scan.reversed(d), d > 0 || residual != nullptr, grad_of(d),
+                                  grad_x + c * size, work);
                 if (scan.reversed(d))
                     correlate_lines<T>(x + c * size, grad_of(d), scan, found + static_cast<std::int64_t>(d) * distances * LANES, work);
                 else
@@ -323,7 +344,7 @@ void scan_back(const typename T::Number* x, const float* kernels, const typename
                                 static_cast<std::int64_t>(l) * WIDTH * sizeof(Number));
                 for (int row = 0; row < l; row += ROWS) {
                     Sums sums;
-                    clear(sums);
+                    begin_tile<T>(sums, row, columns, residual == nullptr ? nullptr : residual + c * size, copies);
                     for (int d = 0; d < scan.directions; ++d)
                         add_rows<T>(sums, lines + d * scan.line_length() + BEFORE, scan, !scan.reversed(d), row, packed + d * lanes);
                     store_tile<T>(sums, row, columns, grad_x + c * size);
@@ -351,10 +372,10 @@ extern "C" {
                              std::int64_t outer, int points, int inner, int backward, int periodic, int, int threads) {  \
         scan_ahead<T>(x, kernels, y, Scan{channels, directions, outer, points, inner, backward, periodic != 0}, threads); \
     }                                                                                                                    \
-    void scan_backward_##NAME(const T::Number* x, const float* kernels, const T::Number* grad_y, T::Number* grad_x,      \
-                              float* grad_kernels, int channels, int directions, std::int64_t outer, int points,         \
+    void scan_backward_##NAME(const T::Number* x, const float* kernels, const T::Number* grad_y,                         \
+                              const T::Number* residual, float copies, T::Number* grad_x, float* grad_kernels, int channels, int directions, std::int64_t outer, int points,         \
                               int inner, int backward, int periodic, int threads) {                                      \
-        scan_back<T>(x, kernels, grad_y, grad_x, grad_kernels,                                                           \
+        scan_back<T>(x, kernels, grad_y, residual, copies, grad_x, grad_kernels,                                                           \
                      Scan{channels, directions, outer, points, inner, backward, periodic != 0}, threads);                \
     }
 

@@ -70,6 +70,11 @@ def prepared_taps(
     return None if maker is None else maker(taps, directions, periodic)
 
 
+def turned_round(directions: Sequence[Direction]) -> int:
+    """Directions as native code takes them: bit d is set if direction d goes backwards."""
+    return sum(1 << d for d, direction in enumerate(directions) if direction == "backward")
+
+
 def scan_taps(
     x: Float[Tensor, "h o l i"],
     taps: Float[Tensor, "d h l"],
@@ -86,8 +91,7 @@ def scan_taps(
     elif method == "auto":
         method = choose_for_taps(taps, outer * inner)
     if method == "fused":
-        backward = sum(1 << d for d, direction in enumerate(directions) if direction == "backward")
-        return fused_scan(x, taps, backward=backward, periodic=periodic)
+        return fused_scan(x, taps, backward=turned_round(directions), periodic=periodic)
     if x.dtype == torch.bfloat16 and taps.dtype != x.dtype:  # only native code multiplies such features
         whole = scan_taps(x.to(taps.dtype), taps, directions, periodic=periodic, method=method, matrix=matrix)
         return whole.to(x.dtype)
