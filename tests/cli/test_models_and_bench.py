@@ -35,7 +35,8 @@ def test_bench_measures_stores_and_draws(tmp_path, capsys) -> None:
     choice = ["bench", "--quick", "--models", "gkt", "--out", str(tmp_path / "costs")]
     main([*choice, "--errors", str(tmp_path / "errors.csv")])
     printed = capsys.readouterr()
-    assert "One prediction in 1D" in printed.out
+    for title in ("First prediction (cold)", "One prediction (warm)", "One frame (streaming)"):
+        assert title in printed.out
     assert "16x16 points, batch 2: operations and memory" in printed.out
     assert "rollout, 16 x 16 points, batch 2" in printed.err
     assert sorted(path.name for path in (tmp_path / "costs").iterdir()) == ["cost.csv", "cost.json", "pareto.png"]
@@ -43,7 +44,7 @@ def test_bench_measures_stores_and_draws(tmp_path, capsys) -> None:
     main(["bench", "--stored-costs", str(stored), "--json"])
     rows = json.loads(capsys.readouterr().out)
     assert rows == json.loads(stored.read_text())["rows"]
-    assert len(rows) == 3 * 4
+    assert len(rows) == 6 * 4
 
 
 def test_bench_foresees_without_writing(tmp_path, capsys, monkeypatch) -> None:
@@ -51,9 +52,9 @@ def test_bench_foresees_without_writing(tmp_path, capsys, monkeypatch) -> None:
     arguments = ["bench", "--quick", "--models", "gkt", "--dry-run", "--seconds", "2", "--memory-gib", "1"]
     main([*arguments, "--json"])
     plan = json.loads(capsys.readouterr().out)
-    assert len(plan["contests"]) == 12
+    assert len(plan["contests"]) == 24
     assert plan["seconds"] == pytest.approx(sum(contest["seconds"] for contest in plan["contests"]))
-    assert plan["seconds"] > 24
+    assert plan["seconds"] > 12 * 2 + 12 * 0.5
     assert plan["memory_gib"] == 1
     main(arguments)
     assert "In all about" in capsys.readouterr().out

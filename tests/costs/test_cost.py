@@ -9,6 +9,7 @@ from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.count import count_parameters
 from ssno.models.registry import MODELS
+from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.native.engine import fused
 
 PLENTY = 2**40
@@ -109,7 +110,7 @@ def test_measuring_leaves_the_random_state_alone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("predict", (16,)), "`task` must be one of forward, train, rollout, got 'predict'"),
+        (("predict", (16,)), "`task` must be one of forward, cold, warm, stream, train, rollout, got 'predict'"),
         (("train", (16,), 0), "batch and frames of at least 1, got train, 16 points, batch 0"),
         (("train", ()), "A contest needs points"),
     ],
@@ -118,3 +119,31 @@ def test_measuring_leaves_the_random_state_alone() -> None:
 def test_impossible_contests_are_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
         Contest(*arguments)
+
+
+def test_only_the_first_prediction_samples_kernels(monkeypatch) -> None:
+    sampled = []
+    real = SSNO.grid_weights
+    monkeypatch.setattr(SSNO, "grid_weights", lambda model, *a, **b: sampled.append(1) or real(model, *a, **b))
+    counts = {}
+    for task in ("cold", "warm", "stream"):
+        entry = Contestant(SSNOConfig.tiny(), Contest(task, (16,)), part=1)
+        sampled.clear()
+        for _ in range(3):
+            entry.once()
+        counts[task] = len(sampled)
+    assert counts == {"cold": 3, "warm": 1, "stream": 1}
+
+
+def test_a_contest_has_a_precision() -> None:
+    rows = [
+        run_contest(
+            Contest("warm", (16,), precision=precision),
+            {"ssno": SSNOConfig.tiny()},
+            budget=0,
+            least_rounds=2,
+            memory_limit=2**30,
+        )[0].to_json()
+        for precision in ("float32", "bf16", "float64")
+    ]
+    assert [row["precision"] for row in rows] == ["float32", "bf16", "float64"]

@@ -15,13 +15,17 @@ from rich.table import Table
 
 from ssno.base import to_text
 from ssno.base.process_memory import physical_memory
-from ssno.costs.cost import Contest, contestants, foreseen_seconds, run_contest
+from ssno.costs.cost import Contest, Task, contestants, foreseen_seconds, run_contest
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
 from ssno.costs.pareto import join, read_errors
+from ssno.native.precision import Precision
 from ssno.plots.pareto import pareto_figure
 from ssno.plots.style import save
 
 LEAST_ROUNDS = 3
+TASKS: tuple[Task, ...] = ("cold", "warm", "stream", "forward", "train", "rollout")
+SHORT = ("cold", "warm", "stream")
+"""Tasks of a few milliseconds: a quarter of the time gives rounds enough."""
 BYTES_PER_ROW = 2000
 
 
@@ -31,6 +35,7 @@ def bench(
     models: tuple[str, ...] = (),
     seconds: float = 60.0,
     memory_gib: float | None = None,
+    precision: Precision = "float32",
     out: Path = Path("runs/bench"),
     errors: Path | None = None,
     stored_costs: Path | None = None,
@@ -39,14 +44,17 @@ def bench(
 ) -> None:
     """Measure parameters, operations, memory and time of all models, in turns, and store the tables.
 
-    1D at 32 to 512 points with batch 1, and 64 x 64 points with batch 1 and 32: one prediction, one training step and a
-    rollout of 22 frames. Use an otherwise idle machine; the number of threads is torch's (OMP_NUM_THREADS).
+    1D at 32 to 512 points with batch 1, and 64 x 64 points with batch 1 and 32: a prediction by a model just loaded
+    (cold), another one (warm), one more frame while streaming, one training step, a rollout of 22 frames, and the
+    forward pass whose operations are counted. Use an otherwise idle machine; the number of threads is torch's
+    (OMP_NUM_THREADS).
 
     Args:
         quick: coarse grids, short rollouts, few rounds: does it work, in about a minute.
         models: only these models; all that learn by default.
         seconds: time to spend on each of the contests, at least three rounds.
         memory_gib: run larger batches in parts that stay below this; by default half of the machine's memory.
+        precision: numbers the models compute in: float32, bf16 or float64.
         out: folder for cost.csv, cost.json and pareto.png.
         errors: JSON or CSV with `name`, `rel_l2` and perhaps `grid` of evaluated runs: draws error against cost.
         stored_costs: take the costs from this cost.json instead of measuring.
@@ -56,16 +64,16 @@ def bench(
     points = read_errors(errors) if errors is not None else None
     limit = int((memory_gib or physical_memory() / 2**31) * 2**30)
     if dry_run:
-        foresee(contests(quick), models, seconds=seconds, limit=limit, as_json=json)
+        foresee(contests(quick, precision), models, seconds=seconds, limit=limit, as_json=json)
         return
     if stored_costs is not None:
         rows = stored(stored_costs)
     else:
         rows = []
-        for contest in contests(quick):
+        for contest in contests(quick, precision):
             print(f"ssno: {contest}", file=sys.stderr)
             configs = contestants(contest.grid, models)
-            budget = 0.0 if quick else seconds
+            budget = 0.0 if quick else budget_of(contest, seconds)
             costs = run_contest(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS, memory_limit=limit)
             rows += [cost.to_json() for cost in costs]
             store(rows, out)  # after every contest: what is measured is kept
@@ -77,13 +85,17 @@ def bench(
         show(rows)
 
 
-def contests(quick: bool) -> Iterator[Contest]:
+def contests(quick: bool, precision: Precision = "float32") -> Iterator[Contest]:
     """All contests, cheapest grids first."""
     lines, square, batches, frames = ((32, 64), 16, (1, 2), 3) if quick else ((32, 64, 128, 256, 512), 64, (1, 32), 22)
     for grid, batch in [((points,), 1) for points in lines] + [((square, square), batch) for batch in batches]:
-        yield Contest("forward", grid, batch, frames)
-        yield Contest("train", grid, batch, frames)
-        yield Contest("rollout", grid, batch, frames)
+        for task in TASKS:
+            yield Contest(task, grid, batch, frames, precision)
+
+
+def budget_of(contest: Contest, seconds: float) -> float:
+    """Seconds for one contest."""
+    return seconds / 4 if contest.task in SHORT else seconds
 
 
 def show(rows: list[Row]) -> None:
@@ -103,7 +115,8 @@ def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: flo
     times = {}
     for contest in planned:
         configs = contestants(contest.grid, models)
-        times[contest] = foreseen_seconds(contest, configs, budget=seconds, least_rounds=LEAST_ROUNDS), len(configs)
+        budget = budget_of(contest, seconds)
+        times[contest] = foreseen_seconds(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS), len(configs)
     total, rows = sum(time for time, _ in times.values()), sum(count for _, count in times.values())
     if as_json:
         plan = [{"contest": str(contest), "models": count, "seconds": time} for contest, (time, count) in times.items()]

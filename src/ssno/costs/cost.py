@@ -2,7 +2,10 @@
 
 A contest is one task on one grid with one batch size, in which all models take turns. Tasks, on random frames:
 
-    forward   predict the next frame from four            (batch, 4, 1, *grid) -> newest slot
+    forward   predict the frame after each of four        (batch, 4, 1, *grid) -> the same; its operations are published
+    cold      the newest slot alone, from four frames, by a model that has just been loaded: nothing is kept yet
+    warm      the same again: what depends on weights and grid alone is kept (`ssno.models.kept`)
+    stream    one more frame, with the features of earlier ones remembered
     train     forward, mean-square loss, backward, Adam   (operations and memory are counted without Adam)
     rollout   stream a number of frames, started from four
 
@@ -14,7 +17,7 @@ multiplied; the optimiser's step is timed by itself and added. Storing and showi
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -28,11 +31,12 @@ from ssno.models.baselines.fno import FNOConfig
 from ssno.models.baselines.trivial import TrivialConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
-from ssno.models.operator import NeuralOperator
+from ssno.models.operator import NeuralOperator, OperatorState
 from ssno.models.registry import MODELS, model_config
 from ssno.native.engine import fused
+from ssno.native.precision import Precision, computing
 
-Task = Literal["forward", "train", "rollout"]
+Task = Literal["forward", "cold", "warm", "stream", "train", "rollout"]
 GIVEN_FRAMES = 4
 WARM_UP = 1
 LARGEST_PART = 4
@@ -40,12 +44,13 @@ LARGEST_PART = 4
 
 @dataclass(frozen=True)
 class Contest:
-    """One task, grid and batch size for all models."""
+    """One task, grid, batch size and precision for all models."""
 
     task: Task
     grid: tuple[int, ...]
     batch: int = 1
     rollout_frames: int = 22
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         if self.task not in get_args(Task):
@@ -54,7 +59,8 @@ class Contest:
             raise ValueError(f"A contest needs points, a batch and frames of at least 1, got {self}.")
 
     def __str__(self) -> str:
-        return f"{self.task}, {' x '.join(map(str, self.grid))} points, batch {self.batch}"
+        precision = "" if self.precision == "float32" else f", {self.precision}"
+        return f"{self.task}, {' x '.join(map(str, self.grid))} points, batch {self.batch}{precision}"
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ class Cost:
             "learnable": self.learnable,
             "timed_engine": self.engine,
             "counted_engine": "plain",
+            "precision": self.contest.precision,
             "gflop": self.flops.total / 1e9,
             **{f"gflop_{kind}": value / 1e9 for kind, value in kinds.items()},
             "gflop_published": None if published is None else self.contest.batch * published / 1e9,
@@ -110,24 +117,38 @@ class Contestant:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = config.build().to(self.device)
-            self.frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid).to(self.device)
+            frames = torch.randn(part, GIVEN_FRAMES, config.in_channels, *contest.grid)
+            kind = torch.float64 if contest.precision == "float64" else torch.float32
+            model, self.frames = model.to(kind), frames.to(self.device, kind)
         assert isinstance(model, NeuralOperator)
         self.model = model.train(contest.task == "train")
         self.contest, self.parts = contest, contest.batch // part
         self.optimiser = torch.optim.Adam(model.parameters()) if contest.task == "train" else None
+        self.state: OperatorState | None = None
 
     def once(self) -> None:
         """The task for one part of the batch, until it is done."""
-        self._begin()
+        with computing(self.model, self.contest.precision, device=self.device):
+            self._begin()
         synchronise(self.device)
 
     def _begin(self) -> None:
-        if self.contest.task == "train":
+        task = self.contest.task
+        if task == "train":
             self.model(self.frames).square().mean().backward()
             return
         with torch.no_grad():
-            if self.contest.task == "forward":
+            if task == "forward":
                 self.model(self.frames)
+                return
+            if task in ("cold", "warm"):
+                if task == "cold":
+                    self.model.train().eval()  # forgets what is kept
+                self.model.predict_next(self.frames)
+                return
+            if task == "stream":
+                self.state = self.model.start(self.frames) if self.state is None else self.state
+                self.model.step(self.frames[:, -1], self.state)
                 return
             state, frame = self.model.start(self.frames), self.frames[:, -1]
             for _ in range(self.contest.rollout_frames):
@@ -221,7 +242,7 @@ def largest_part(config: OperatorConfig, contest: Contest, *, memory_limit: int)
 def memory_of(config: OperatorConfig, contest: Contest, batch: int) -> int:
     """Peak memory of a task with another batch; a rollout needs no more than its first frames."""
     frames = min(2, contest.rollout_frames)
-    small = Contest(contest.task, contest.grid, batch, frames)
+    small = replace(contest, batch=batch, rollout_frames=frames)
     return peak_memory(Contestant(config, small, part=batch).once)
 
 
@@ -231,10 +252,10 @@ def foreseen_seconds(
     """How long a contest will take, from one trajectory of every model; rollouts from one and two streamed frames."""
     a_round = 0.0
     for config in configs.values():
-        first = seconds_of(config, Contest(contest.task, contest.grid, 1, 1))
+        first = seconds_of(config, replace(contest, batch=1, rollout_frames=1))
         a_round += first * min(contest.batch, LARGEST_PART)
         if contest.task == "rollout":
-            further = max(0.0, seconds_of(config, Contest(contest.task, contest.grid, 1, 2)) - first)
+            further = max(0.0, seconds_of(config, replace(contest, batch=1, rollout_frames=2)) - first)
             a_round += further * min(contest.batch, LARGEST_PART) * (contest.rollout_frames - 1)
     counting = 2.0
     return (WARM_UP + counting) * a_round + max(budget, least_rounds * a_round)

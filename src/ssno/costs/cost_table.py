@@ -63,7 +63,14 @@ def stored(path: Path) -> list[Row]:
 
 def time_table(rows: Iterable[Row], *, task: str) -> Table:
     """Time of one task in 1D with batch 1: a line per model, a column per resolution."""
-    titles = {"forward": "One prediction", "train": "One training step", "rollout": "One rollout"}
+    titles = {
+        "forward": "Four slots",
+        "cold": "First prediction (cold)",
+        "warm": "One prediction (warm)",
+        "stream": "One frame (streaming)",
+        "train": "One training step",
+        "rollout": "One rollout",
+    }
     title = f"{titles[task]} in 1D, batch 1: ms, and half the spread of the middle half of the rounds"
     return _by_resolution(rows, task=task, title=title, cell=_ms)
 

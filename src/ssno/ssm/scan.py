@@ -64,7 +64,7 @@ def prepared_taps(
 ) -> Tensor | None:
     """Taps as the matrices or spectra that many scans of so many lines each would use; None if they use neither."""
     method = choose_for_taps(taps, lines)
-    if method == "fused" and taps.shape[-1] >= (64 if periodic else 128) and lines <= (128 if periodic else 32):
+    if method == "fused" and taps.shape[-1] >= (64 if periodic else 256) and lines <= (128 if periodic else 32):
         method = "fft"  # with spectra at hand, faster than native code for so few lines
     maker = {"toeplitz": stacked_matrices, "fft": stacked_spectra}.get(method)
     return None if maker is None else maker(taps, directions, periodic)
