@@ -39,6 +39,19 @@ def test_a_fresh_model_answers_zero() -> None:
     assert not SphereSSNO(SphereSSNOConfig.tiny())(torch.randn(1, 4, 3, 12, 24)).any()
 
 
+@pytest.mark.parametrize("scans", ["axes", "great-circles"])
+def test_scans_start_as_small_changes_of_what_they_are_given(scans) -> None:
+    """Else eight of them one after the other do not learn."""
+    torch.manual_seed(0)
+    model = SphereSSNO(SphereSSNOConfig(hidden_channels=32, d_state=16, n_layers=1, scans=scans))
+    field = torch.randn(32, 16, 32, 2)
+    (block,) = (*model.blocks_before, *model.blocks_after)
+    if scans == "great-circles":
+        block.latitude = torch.nn.Identity()
+    change = (block(field) - field)[:, 1:-1]  # a pole's row is averaged
+    assert change.square().mean() < 0.01 * field.square().mean()
+
+
 def test_parameters_of_all_readings() -> None:
     assert count_parameters(SSNO(**FIELDS)) == 370_307
     assert count_parameters(SSNO(**FIELDS, memory_window=0)) == 349_571

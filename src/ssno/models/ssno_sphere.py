@@ -10,7 +10,8 @@ alias: 16 x 32 for data on 32 x 64, so a step costs what SFNO's costs. The netwo
 Coordinates are cos(theta) and sin(theta): they tell the latitude, which Coriolis depends on, and leave the model free
 of the choice of a prime meridian. Data of a pseudospectral solver have L = ceil(nlat / 3) degrees; what
 a network writes beyond them never occurs in training and grows in a rollout, so answers are cut to L (`band_limited`).
-The last layer starts at zero: the first steps of training would otherwise be spent on undoing it.
+The last layer starts at zero: the first steps of training would otherwise be spent on undoing it. Gates start at a
+tenth of their usual size: eight scans that each add as much as they are given do not learn at all in short training.
 
 The paper's own reading, a rectangle with coordinates as channels, is plain `ssno`: 370,307 parameters for three fields.
 
@@ -26,6 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of
+from ssno.layers.block import GatedBlock
 from ssno.layers.great_circles import GreatCircleSweep
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import Colatitude, SphereSweep
@@ -37,6 +39,8 @@ from ssno.transforms.sphere import transform_of
 from ssno.transforms.sphere_grid import SphereGrid
 
 Scans = Literal["axes", "great-circles"]
+STARTING_GATE = 0.1
+"""Size of the gates' weights at the start, in units of PyTorch's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +114,12 @@ class SphereSSNO(ScanOperator):
         self.map = SphereMap() if self.config.learned_map else None
         nn.init.zeros_(self.head.narrow.weight)  # a forecaster of changes starts as persistence
         nn.init.zeros_(self.head.narrow.bias)
+        with torch.no_grad():
+            for block in (*self.blocks_before, *self.blocks_after):
+                for scan in block.modules():
+                    if isinstance(scan, GatedBlock):
+                        scan.mix.weight.mul_(STARTING_GATE)
+                        scan.mix.bias.mul_(STARTING_GATE)
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
         """As for SS-NO, with the coordinates of a sphere."""
