@@ -301,7 +301,8 @@ def test_of_several_processes_the_first_tells_mistakes(here, capsys, monkeypatch
 
 def test_processes_end_with_the_code_of_the_one_that_failed(here, monkeypatch) -> None:
     (here / "mistaken.py").write_text("import os, sys\nsys.exit(2 if os.environ['RANK'] == '1' else 0)\n")
-    monkeypatch.setenv("PYTHONPATH", str(here))
-    assert launch(["mistaken"], processes=2) == 2
+    monkeypatch.setenv("PYTHONPATH", str(here), prepend=os.pathsep)
+    program = "from ssno.training.launch import launch; raise SystemExit(launch(['mistaken'], processes=2))"
+    assert subprocess.run([sys.executable, "-c", program], timeout=300).returncode == 2  # PyTorch leaves sockets open
     with pytest.raises(ValueError, match="`processes` must be at least 1, got 0"):
         launch(["ssno"], processes=0)
