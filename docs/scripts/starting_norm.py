@@ -34,7 +34,7 @@ def trial(name: str, norm: float | None, seed: int) -> dict[str, object]:
     data = options.load("train")
     last = range(len(data) - judged, len(data))
     valid = options.load("valid").select(indices=range(judged)) if name == "ks" else data.select(indices=last)
-    config = SSNOConfig(n_dims=len(data.grid), hidden_channels=32, head_channels=128).recommended(periodic=True)
+    config = SSNOConfig(n_dims=len(data.spacing), hidden_channels=32, head_channels=128).recommended(periodic=True)
     torch.manual_seed(seed)
     model = replace(config, modes=replace(config.modes, starting_norm=norm)).build()
     start = time.process_time()

@@ -62,15 +62,21 @@ def seed_lines(
     xscale: str = "linear",
     ticks: Sequence[float] | None = None,
 ) -> Figure:
-    """One panel per name, one line per label through the means over seeds; every seed a dot. Logarithmic upwards."""
+    """One panel per name, one line per label through the means over seeds; every seed a dot. Logarithmic upwards.
+
+    A label looks the same in all panels; where colours are used up, they come again with dashes.
+    """
+    labels = list(dict.fromkeys(label for lines in panels.values() for label in lines))
     with look():
-        figure = Figure(figsize=(1.2 + 3.0 * len(panels), 3.6))
+        figure = Figure(figsize=(1.2 + 3.0 * len(panels), 3.8 + 0.25 * -(-len(labels) // (2 * len(panels)))))
         row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        shown = {}
         for axes, (name, lines) in zip(row, panels.items(), strict=True):
-            for place, (label, points) in enumerate(lines.items()):
-                colour = palette()[place % len(palette())]
+            for label, points in lines.items():
+                again, place = divmod(labels.index(label), len(palette()))
+                colour, dashes = palette()[place], ("-", "--", ":")[min(again, 2)]
                 places = list(points)
-                axes.plot(places, [np.mean(points[x]) for x in places], "-", color=colour, label=label)
+                (shown[label],) = axes.plot(places, [np.mean(points[x]) for x in places], dashes, color=colour)
                 for x in places:
                     axes.plot([x] * len(points[x]), points[x], "o", color=colour, markersize=4)
             axes.set(title=name, xlabel=xlabel, xscale=xscale, yscale="log")
@@ -79,7 +85,8 @@ def seed_lines(
                 axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
                 axes.minorticks_off()
         row[0].set_ylabel(ylabel)
-        row[-1].legend()
+        handles = [shown[label] for label in labels]
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * len(panels)))
         return figure
 
 
