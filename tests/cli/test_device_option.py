@@ -8,7 +8,7 @@ from ssno.base.device import SWITCH, choose_device
 from ssno.cli.device import computing_on, with_device
 from ssno.cli.main import VERBS, main
 
-COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "bench", "reproduce", "demo"]
+COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "bench", "reproduce", "sweep", "demo"]
 
 
 @pytest.mark.parametrize("verb", COMPUTING)

@@ -262,7 +262,10 @@ def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
 def test_senseless_calls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
         ([], "say which result to reproduce: recipe, headline"),
-        (["headline", "--until", "6 pm"], "`--until` must be a time of day as 06:00, got '6 pm'"),
+        (
+            ["headline", "--until", "6 pm"],
+            "`--until` must be a time of day as 06:00, or a while as 55m or 1h30m, got '6 pm'",
+        ),
         (["headline", "--cores", "0"], "`--cores` must be at least 1, got 0"),
     ):
         with pytest.raises(SystemExit) as stopped:
