@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
+from ssno.base import write_json
 from ssno.cli.main import main
 from ssno.data.make.generate import generate
 from ssno.experiments.campaign import collect, is_done, make_data, missing_data, perform, run_trials
@@ -102,6 +103,9 @@ def test_a_stopped_run_continues_from_its_checkpoint_to_the_same_weights() -> No
     first, second = (load_file(Path(folder) / trial.name / "model.safetensors") for folder in ("stopped", "whole"))
     assert all((first[name] == second[name]).all() for name in second)
     assert is_done(trial, Path("stopped"))
+    config = Path("stopped") / trial.name / "config.json"
+    write_json(config, {**json.loads(config.read_text()), "run": replace(trial.run, alignment="target").to_json()})
+    assert not is_done(trial, Path("stopped")), "a run of this name with another description is not this one"
 
 
 def side_by_side(trials: list[Trial], folder: Path) -> None:

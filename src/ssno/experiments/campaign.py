@@ -39,6 +39,7 @@ from ssno.models.count import count_parameters
 from ssno.runs.checkpoint import has_checkpoint
 from ssno.runs.layout import LAST
 from ssno.runs.log import read_log
+from ssno.runs.run import read_run
 from ssno.training.estimate import estimate
 from ssno.training.interruption import TrainingDiverged
 from ssno.training.reporter import Silent
@@ -201,8 +202,9 @@ def collect(trials: Sequence[Trial], folder: Path) -> Results:
 
 
 def is_done(trial: Trial, folder: Path) -> bool:
-    """Whether a trial has a result."""
-    return TrialResult.exists(folder / trial.name)
+    """Whether a trial has a result, of a run with this very description."""
+    place = folder / trial.name
+    return TrialResult.exists(place) and read_run(place) == trial.run
 
 
 def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float | None]]:

@@ -2,7 +2,10 @@
 
 Two experiments that need the same run share it, because its folder is named after everything that determines it:
 
-    ks-0.1-64-ssno-3f2a9c01-seed0        dataset, points, model, digest of the description without its seed, seed
+    ks-0.1-64-ssno-3f2a9c01-seed0        dataset, points, model, digest of what differs from defaults, seed
+
+An option that did not exist when a run was made has its default there, so it keeps its name; that a run of this name
+has indeed this description is checked when it is looked up (`campaign.is_done`).
 """
 
 import hashlib
@@ -20,6 +23,7 @@ from ssno.data.options import DataOptions
 from ssno.data.windows import Protocol, Window
 from ssno.models.config import OperatorConfig
 from ssno.runs.options import Recipe, recipe
+from ssno.runs.resuming import leaves
 from ssno.runs.run import Run
 
 Scale = Literal["tiny", "cpu", "night", "paper"]
@@ -99,11 +103,10 @@ class Trial:
     @cached_property
     def name(self) -> str:
         """The folder of the run."""
-        described = self.run.to_json()
-        # Runs from before there was a choice of precision keep their names.
-        left_out = ("seed", "precision") if self.run.train.precision == "float32" else ("seed",)
-        train = {key: value for key, value in described["train"].items() if key not in left_out}
-        digest = hashlib.sha256(json.dumps({**described, "train": train}, sort_keys=True).encode()).hexdigest()[:8]
+        usual = dict(leaves(Run(model=type(self.run.model)()).to_json()))
+        chosen = {key: value for key, value in leaves(self.run.to_json()) if usual.get(key) != value}
+        chosen.pop("train.seed", None)
+        digest = hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:8]
         data = self.run.data
         words = [Path(data.name).stem, None if data.viscosity is None else f"{data.viscosity:g}", data.points]
         return "-".join([*(str(word) for word in words if word), self.run.model.name, digest, f"seed{self.seed}"])
