@@ -94,3 +94,5 @@ def test_wrong_options_are_refused() -> None:
     for name in ("damping", "frequency", "direction", "boundary"):
         with pytest.raises(ValueError, match=rf"`{name}` must be one of .*, got 'nonsense'"):
             LinearSSM(2, 2, modes=2, **{name: "nonsense"})
+    with pytest.raises(ValueError, match="`boundary` must be one of .*, got 'even'"):
+        LinearSSM(2, 2, modes=2, boundary="even")

@@ -32,7 +32,7 @@ from ssno.native.precision import whole_numbers
 from ssno.native.twice import gradients
 from ssno.ssm.convolution import Direction
 from ssno.ssm.fused import computed_scan, plain_scan
-from ssno.ssm.kernel import Boundary
+from ssno.ssm.kernel import ENDS, Boundary
 from ssno.ssm.scan import ScanMethod, carries_states, choose_for_taps, prepared_taps, scan_taps, turned_round
 from ssno.ssm.transfer import Sampling, Transfer, choose_sampling, extended, fit_taps
 
@@ -45,6 +45,8 @@ class GatedBlock(nn.Module, abc.ABC):
 
     direction: Direction = "forward"
     boundary: Boundary = "zero"
+    beyond: Float[Tensor, " h"]
+    """The value of the input beyond the end where the scan starts; only with boundary "learned"."""
     transfer: Transfer = "band"
     method: ScanMethod = "auto"
     carries: ClassVar[bool] = False
@@ -77,6 +79,10 @@ class GatedBlock(nn.Module, abc.ABC):
         """kernel * x + skip x by carrying states along."""
         raise NotImplementedError
 
+    def steady_response(self, *, spacing: float = 1.0) -> Float[Tensor, " h"]:
+        """The answer of kernel and skip to a constant input of one on a line without ends."""
+        raise NotImplementedError
+
 
 def with_skip(
     kernel: Float[Tensor, "*systems h l"], skip: Float[Tensor, "*systems h"]
@@ -96,6 +102,8 @@ class ScanWeights(NamedTuple):
     bias: Float[Tensor, "d g"]
     matrix: Tensor | None = None
     """The taps as stacked matrices or spectra, for repeated use."""
+    ends: Float[Tensor, "h d l"] | None = None
+    """What a learned value beyond the ends adds to the scan of every line."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -103,7 +111,7 @@ class ScanWeights(NamedTuple):
 
     @property
     def periodic(self) -> bool:
-        return self.blocks[0].boundary != "zero" or self.sampling.extension is not None
+        return self.blocks[0].boundary not in ENDS or self.sampling.extension is not None
 
     def scan(self, x: Float[Tensor, "h o l i"]) -> Float[Tensor, "h d o l i"]:
         """kernel * x + skip x along l, with every block in its direction."""
@@ -122,12 +130,13 @@ class ScanWeights(NamedTuple):
             method = self.blocks[0].method
             y = scan_taps(x, self.taps, self.directions, periodic=self.periodic, method=method, matrix=self.matrix)
         y = y if extension is None else y[:, :, :, : y.shape[3] // 2]
-        return y.reshape(channels, -1, outer, length, inner)
+        y = y.reshape(channels, -1, outer, length, inner)
+        return y if self.ends is None else y + self.ends[:, :, None, :, None].to(y.dtype)
 
     def scanned_natively(self, x: Float[Tensor, "h o l i"]) -> bool:
         """Whether native code takes lines of x as they are, with kernels as long as they."""
         whole = self.sampling.copies == 1 and self.sampling.extension is None and self.matrix is None
-        if self.taps is None or not whole or self.blocks[0].method not in ("auto", "fused"):
+        if self.taps is None or self.ends is not None or not whole or self.blocks[0].method not in ("auto", "fused"):
             return False
         lines = x.shape[1] * x.shape[3]
         return fused(x, self.taps, self.mix, self.bias) and choose_for_taps(self.taps, lines) == "fused"
@@ -172,9 +181,23 @@ def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[S
         for index, part in zip(members, fitting, strict=True):
             taps[index] = part
     return [
-        ScanWeights(tuple(scan), *parts)
-        for (scan, _, _), *parts in zip(scans, samplings, taps, mixes, biases, strict=True)
+        _with_ends(ScanWeights(tuple(scan), *parts), length)
+        for (scan, length, _), *parts in zip(scans, samplings, taps, mixes, biases, strict=True)
     ]
+
+
+def _with_ends(weights: ScanWeights, length: int) -> ScanWeights:
+    """The weights with what the learned values v beyond the ends of a line add to its scan.
+
+    A scan is linear: kernel * x, with v beyond, is kernel * (x - v), with zero beyond, plus the steady response to v.
+    """
+    blocks = weights.blocks
+    if blocks[0].boundary != "learned":
+        return weights
+    values = torch.stack([block.beyond for block in blocks], dim=1)[..., None]  # h d 1
+    steady = [block.steady_response(spacing=weights.sampling.spacing) for block in blocks]
+    heard = weights.scan(values.new_ones(len(values), 1, length, 1))[:, :, 0, :, 0]
+    return weights._replace(ends=values * (torch.stack(steady, dim=1)[..., None] - heard))
 
 
 def _sampling(block: GatedBlock, length: int, spacing: float) -> Sampling:

@@ -37,7 +37,7 @@ class LinearSSM(nn.Module):
         damping: "learnable", "fixed" at its start, or "absent".
         frequency: "learnable" or "fixed".
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis; see `ssno.ssm.kernel`.
+        boundary: what lies beyond the axis: "zero", "wrapped" or "one-period"; see `ssno.ssm.kernel`.
     """
 
     log_damping: Tensor
@@ -60,7 +60,7 @@ class LinearSSM(nn.Module):
         require_one_of("damping", damping, get_args(Damping))
         require_one_of("frequency", frequency, get_args(Frequency))
         require_one_of("direction", direction, get_args(Direction))
-        require_one_of("boundary", boundary, get_args(Boundary))
+        require_one_of("boundary", boundary, ("zero", "wrapped", "one-period"))
         self.direction: Direction = direction
         self.boundary: Boundary = boundary
         log_damping = torch.full((modes,), -math.inf if damping == "absent" else math.log(INITIAL_DAMPING))

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ssno.base import require_one_of, require_pairs
 from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
-from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel
+from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel, steady_response
 from ssno.ssm.pairs import Pair, pair, times
 from ssno.ssm.transfer import Transfer
 
@@ -76,10 +76,11 @@ class ModeOptions:
 
 
 def require_fading_images(boundary: Boundary, damping: Damping) -> None:
-    """Refuse a boundary that sums infinitely many images of modes that never fade."""
-    if damping == "absent" and boundary in CIRCLES:
+    """Refuse a boundary that sums infinitely many images, or points beyond it, of modes that never fade."""
+    if damping == "absent" and boundary in (*CIRCLES, "learned"):
+        what = "points" if boundary == "learned" else "images"
         raise ValueError(
-            f"`boundary={boundary!r}` sums infinitely many images, which needs damping > 0, but damping='absent'. "
+            f"`boundary={boundary!r}` sums infinitely many {what}, which needs damping > 0, but damping='absent'. "
             "Use boundary='one-period' or 'zero', or damping='learnable' or 'fixed'."
         )
 
@@ -150,6 +151,11 @@ class Modes(nn.Module):
     def kernel(self, length: int, *, spacing: float = 1.0, boundary: Boundary = "zero") -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, input gain included."""
         return kernels_of([self], length, spacing=spacing, boundary=boundary)[0]
+
+    def steady_response(self, spacing: float = 1.0) -> Float[Tensor, " h"]:
+        """The answer to a constant input of one on a line without ends: the sum of the kernel."""
+        modes = self.discretised(spacing)
+        return steady_response(modes, times(self.weight(), modes.gain))
 
     def impulse_response(self, positions: Float[Tensor, " l"]) -> Float[Tensor, "h l"]:
         """The continuous kernel at distances `positions`, in units of the reference spacing. For looking at.

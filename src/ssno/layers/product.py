@@ -115,7 +115,8 @@ def two_sided(weights: ScanWeights) -> ScanWeights:
     if weights.taps is None or not weights.periodic:
         return weights
     ahead, back = weights.taps
-    return weights._replace(blocks=weights.blocks[:1], taps=(ahead + back.flip(-1).roll(1, -1))[None])
+    ends = None if weights.ends is None else weights.ends.sum(1, keepdim=True)
+    return weights._replace(blocks=weights.blocks[:1], taps=(ahead + back.flip(-1).roll(1, -1))[None], ends=ends)
 
 
 class AddedMemory(TemporalMemory):

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from ssno.layers.block import GatedBlock
 from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_circle, require_fading_images
@@ -33,7 +34,8 @@ class S4DBlock(GatedBlock):
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
         boundary: what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images, "one-period" the
-            kernel of one period, applied circularly, "even" and "odd" a mirror image, as at a wall.
+            kernel of one period, applied circularly, "even" and "odd" a mirror image, as at a wall, "learned" a
+            constant for each channel, which starts at zero.
         options: how the modes start and what of them is learned.
     """
 
@@ -56,6 +58,8 @@ class S4DBlock(GatedBlock):
         self.boundary = boundary
         self.transfer = options.transfer
         self.modes = Modes(channels, d_state=d_state, options=options)
+        if boundary == "learned":
+            self.beyond = nn.Parameter(torch.zeros(channels))
 
     @property
     def blocks(self) -> tuple["S4DBlock"]:
@@ -70,6 +74,10 @@ class S4DBlock(GatedBlock):
     def kernels(cls, blocks: Sequence["S4DBlock"], length: int, *, spacing: float = 1.0) -> Float[Tensor, "s h l"]:
         """The kernels of several blocks with one boundary, in one go."""
         return kernels_of([b.modes for b in blocks], length, spacing=spacing, boundary=blocks[0].boundary)
+
+    def steady_response(self, *, spacing: float = 1.0) -> Float[Tensor, " h"]:
+        """The answer of kernel and skip to a constant input of one on a line without ends."""
+        return self.modes.steady_response(spacing) + self.skip
 
     def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
         """kernel * x + skip x by carrying states along."""

@@ -55,8 +55,9 @@ class ScanConfig(MemoryConfig):
     head_channels: int = 256
     """Hidden width of the projection head."""
     boundary: Boundary | tuple[Boundary, ...] = "zero"
-    """Beyond the grid lies: zero, periodic images (wrapped), one period of the kernel (one-period), or a mirror image
-    as at a wall, with the same sign (even) or the opposite one (odd). One for all axes, or one for each."""
+    """Beyond the grid lies: zero, periodic images (wrapped), one period of the kernel (one-period), a mirror image as
+    at a wall, with the same sign (even) or the opposite one (odd), or a constant of every channel (learned). One for
+    all axes, or one for each."""
     modes: ModeOptions = field(default_factory=ModeOptions)
     """The state-space modes of the spatial scans."""
     conditioning: Conditioning = "planes"

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from ssno.ssm.convolution import Direction, toeplitz
 from ssno.ssm.discretise import DiscreteModes
-from ssno.ssm.kernel import Boundary, kernel, powers, wrapped
+from ssno.ssm.kernel import ENDS, Boundary, kernel, powers, wrapped
 from ssno.ssm.pairs import Pair, one_minus_polar, times
 from ssno.ssm.recurrence import no_state
 
@@ -91,7 +91,7 @@ def scan_chunked(
     length, lines = x.shape[1:]
     points = min(chunk, length)
     state = no_state(modes, lines)
-    if boundary != "zero":
+    if boundary not in ENDS:
         state = _after_one_turn(chunk_maps(modes, weight, chunk=points), x, state)
     if boundary == "wrapped":
         one = Pair(torch.ones_like(modes.angle), torch.zeros_like(modes.angle))

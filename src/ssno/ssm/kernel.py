@@ -20,11 +20,13 @@ from torch import Tensor
 from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 
-Boundary = Literal["zero", "wrapped", "one-period", "even", "odd"]
+Boundary = Literal["zero", "wrapped", "one-period", "even", "odd", "learned"]
 WALLS: tuple[Boundary, ...] = ("even", "odd")
 """Boundaries that continue a line by its mirror image: the kernel goes round a circle of twice its length."""
 CIRCLES: tuple[Boundary, ...] = ("wrapped", *WALLS)
 """Boundaries that go round infinitely often."""
+ENDS: tuple[Boundary, ...] = ("zero", "learned")
+"""Boundaries at which a line ends: its kernel does not go round."""
 
 
 class UndampedError(ValueError):
@@ -36,7 +38,8 @@ def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundar
 
     `boundary` says what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images (in closed
     form, the kernel is to be applied circularly), "one-period" the plain kernel, to be applied circularly; "even" and
-    "odd" are wrapped, on a circle that is the axis and its mirror image.
+    "odd" are wrapped, on a circle that is the axis and its mirror image; "learned" is the plain kernel too, and the
+    constant beyond the axis adds to what it gives (`steady_response`).
     """
     if length < 1:
         raise ValueError(f"`length` must be at least 1, got {length}.")
@@ -64,10 +67,15 @@ def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
     """
     if not torch.compiler.is_compiling() and bool((modes.log_decay >= 0).any()):
         raise UndampedError(
-            "Boundaries 'wrapped', 'even' and 'odd' sum infinitely many images, which needs damping > 0, but a mode "
-            "has none. Use boundary='one-period' or 'zero', or give every mode damping."
+            "Boundaries 'wrapped', 'even', 'odd' and 'learned' sum over infinitely many points, which needs "
+            "damping > 0, but a mode has none. Use boundary='one-period' or 'zero', or give every mode damping."
         )
     return divide(weight, one_minus_polar(length * modes.log_decay, length * modes.angle))
+
+
+def steady_response(modes: DiscreteModes, weight: Pair) -> Float[Tensor, " h"]:
+    """The sum of the kernel over all distances: the answer to a constant input of one after infinitely many points."""
+    return 2 * wrapped(modes, weight, length=1).re.sum(dim=1)
 
 
 def band_kernel(

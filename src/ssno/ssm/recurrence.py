@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ssno.ssm.convolution import Direction
 from ssno.ssm.discretise import DiscreteModes
-from ssno.ssm.kernel import Boundary
+from ssno.ssm.kernel import ENDS, Boundary
 from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 
 
@@ -36,7 +36,7 @@ def recur(
     length = x.shape[1]
     state = no_state(modes, x.shape[2])
     turn = Pair(*(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle)))
-    if boundary != "zero":
+    if boundary not in ENDS:
         for point in x.unbind(1):
             state = advance(modes, state, point)
     if boundary == "wrapped":

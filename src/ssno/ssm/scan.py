@@ -30,7 +30,7 @@ from ssno.ssm.convolution import (
 )
 from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.fused import fused_scan
-from ssno.ssm.kernel import Boundary, kernel
+from ssno.ssm.kernel import ENDS, Boundary, kernel
 from ssno.ssm.pairs import Pair, times
 
 ScanMethod = Literal["auto", "fft", "toeplitz", "chunked", "fused"]
@@ -45,7 +45,7 @@ FUSED_UP_TO = 256
 
 def carries_states(length: int, boundary: Boundary) -> bool:
     """Whether an axis is so long that its kernel is better never formed."""
-    return length >= CHUNKED_FROM and boundary == "zero"
+    return length >= CHUNKED_FROM and boundary in ENDS
 
 
 def choose_scan(length: int, lines: int, device: torch.device, *, boundary: Boundary = "zero") -> ScanMethod:
@@ -128,4 +128,4 @@ def scan(
         raise ValueError(f"`method` must be 'auto', 'fft', 'toeplitz' or 'chunked', got {method!r}.")
     taps = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
     taps = torch.cat([taps[:, :1] + skip[:, None], taps[:, 1:]], dim=1)
-    return convolve(x, taps, direction=direction, periodic=boundary != "zero", method=method)
+    return convolve(x, taps, direction=direction, periodic=boundary not in ENDS, method=method)

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.ssm.kernel import WALLS, Boundary
+from ssno.ssm.kernel import ENDS, WALLS, Boundary
 
 Transfer = Literal["band", "sampled"]
 Extension = Literal["zeros", "even", "odd"]
@@ -56,7 +56,7 @@ def choose_sampling(length: int, spacing: float, *, boundary: Boundary, transfer
     if copies is not None:
         return Sampling(twice * length // copies, copies=copies, extension=extension)
     points, stretched = learned_grid(length, spacing)
-    if boundary == "zero":
+    if boundary in ENDS:
         return Sampling(points, stretched, extension="zeros", length=2 * length)
     return Sampling(twice * points, stretched, extension=extension, length=twice * length)
 

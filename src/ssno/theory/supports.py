@@ -30,6 +30,7 @@ from ssno.models.baselines.ffno import FFNO, FactorisedLayer
 from ssno.models.baselines.fno import FourierBlock, FourierOperator
 from ssno.models.ssno import ScanOperator
 from ssno.ssm.convolution import Direction
+from ssno.ssm.kernel import ENDS
 
 Grid = tuple[int, ...]
 Support = Bool[Tensor, "p q"]
@@ -74,7 +75,7 @@ def _(layer: S4DBlock, grid: Grid) -> Support:
     """The skip alone reaches the point itself."""
     weight = layer.modes.weight()
     waves = _any_wave(layer.modes.frequency, weight.re, weight.im)
-    return _line(grid, layer.direction, waves=waves, periodic=layer.boundary != "zero", skip=bool(layer.skip.any()))
+    return _line(grid, layer.direction, waves=waves, periodic=layer.boundary not in ENDS, skip=bool(layer.skip.any()))
 
 
 @support.register
