@@ -91,6 +91,25 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert not {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 
+RUN_FILES = {"config.json", "model.safetensors", "metrics.jsonl", "evaluation.json", "report.html", "trial.json"}
+RUN_FOLDERS = {"last", "best", "rollout", "inspect", "tensorboard"}
+
+
+def named_run_files(source: str) -> list[str]:
+    """Files of a run that a module names itself: as a whole string, or as the last step of a path."""
+    texts = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.BinOp | ast.Constant)]
+    steps = [node.right for node in texts if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)]
+    found = [node.value for node in texts if isinstance(node, ast.Constant) and node.value in RUN_FILES]
+    return found + [node.value for node in steps if isinstance(node, ast.Constant) and node.value in RUN_FOLDERS]
+
+
+def test_the_files_of_a_run_are_named_in_one_package() -> None:
+    owners = {SOURCE / "models" / "pretrained.py", *(SOURCE / "runs").glob("*.py")}
+    offences = {path: found for path in SOURCE.rglob("*.py") if (found := named_run_files(path.read_text()))}
+    assert not {path: found for path, found in offences.items() if path not in owners}
+    assert named_run_files('a / "last" / "config.json"; open("trial.json")') == ["config.json", "trial.json", "last"]
+
+
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
     offender = tmp_path / "offender.py"
     offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")

@@ -13,6 +13,7 @@ from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
 from ssno.evaluation.tables import Sheet, csv_text, number, write_text
 from ssno.models.bundled import locate, results_folder
+from ssno.runs.layout import evaluation_file
 
 METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")
 
@@ -21,7 +22,7 @@ def compare(
     runs: tyro.conf.Positional[tuple[Path, ...]],
     *,
     metrics: tuple[str, ...] = METRICS,
-    file: str = "evaluation.json",
+    file: str = evaluation_file(),
     csv: Path | None = None,
     latex: Path | None = None,
     json: bool = False,

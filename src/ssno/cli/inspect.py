@@ -15,6 +15,7 @@ from ssno.plots.kernels import kernel_panels, memory_weights
 from ssno.plots.modes import mode_ridges
 from ssno.plots.style import save
 from ssno.runs.folder import open_run
+from ssno.runs.layout import INSPECT
 
 ARROWS = {"forward": "→", "backward": "←"}
 
@@ -34,7 +35,7 @@ def inspect(run: tyro.conf.Positional[Path], *, draw: bool = True, out: Path | N
     """
     opened = open_run(run)
     found = inspect_run(opened)
-    folder = results_folder(opened.folder) / "inspect" if out is None else out
+    folder = results_folder(opened.folder) / INSPECT if out is None else out
     pictures = draw_findings(found, folder) if draw else []
     if json:
         listed = {**found.to_json(), "pictures": [str(picture) for picture in pictures]}

@@ -21,6 +21,7 @@ from ssno.plots.panels import frame_panels
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
 from ssno.runs.folder import load_chosen, open_run
+from ssno.runs.layout import ROLLOUT
 
 
 def rollout(
@@ -62,7 +63,7 @@ def rollout(
         if points is None:
             warn_of_other_grid(opened, [axis.points for axis in trajectories.axes])
     seen = make_examples(opened.forecaster, trajectories, index)
-    folder = results_folder(opened.folder) / "rollout" if out is None else out
+    folder = results_folder(opened.folder) / ROLLOUT if out is None else out
     suffix = "" if points is None else f"-{points}"
     pictures = [
         picture

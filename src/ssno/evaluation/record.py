@@ -16,6 +16,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration
 from ssno.forecasting.scores import Scores
 from ssno.runs.folder import RunFolder
+from ssno.runs.layout import evaluation_file
 from ssno.runs.saved import run_folder_of
 
 FORMAT, VERSION = "ssno-evaluation", 1
@@ -155,4 +156,4 @@ def file_name(
         "" if trajectories is None else f"first{trajectories}",
         run.forecaster.precision if run.forecaster.precision != run.precision else "",
     ]
-    return "-".join(filter(None, ["evaluation", *different])) + ".json"
+    return evaluation_file([word for word in different if word])

@@ -10,8 +10,7 @@ from ssno.evaluation.statistics import SeedSummary, summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import shown
-
-FILE = "trial.json"
+from ssno.runs.layout import TRIAL
 
 
 @dataclass(frozen=True)
@@ -30,24 +29,24 @@ class TrialResult:
 
     def store(self, folder: Path) -> None:
         """Write `trial.json`, whole or not at all."""
-        write_json(folder / FILE, asdict(self))
+        write_json(folder / TRIAL, asdict(self))
 
     @staticmethod
     def exists(folder: Path) -> bool:
         """Whether a run has its result."""
-        return (folder / FILE).is_file()
+        return (folder / TRIAL).is_file()
 
     @staticmethod
     def read(folder: Path) -> "TrialResult":
         """Read what `store` wrote."""
         remedy = "Delete it, and the run is judged again."
-        known = read_json(folder / FILE, remedy=remedy)
+        known = read_json(folder / TRIAL, remedy=remedy)
         try:
             values = {key: number(value) for key, value in known.pop("values").items()}
             curve = tuple((int(epoch), number(value)) for epoch, value in known.pop("curve"))
             return TrialResult(values, curve, **known)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{folder / FILE} is damaged ({error}). {remedy}") from None
+            raise ValueError(f"{folder / TRIAL} is damaged ({error}). {remedy}") from None
 
 
 @dataclass(frozen=True)

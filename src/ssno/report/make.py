@@ -20,7 +20,7 @@ from ssno.report.contents import RunReport, gather
 from ssno.report.page import build_page
 from ssno.report.together import EnsembleReport
 from ssno.runs.folder import RunFolder, open_run
-from ssno.runs.layout import EVALUATION, REPORT, WEIGHTS
+from ssno.runs.layout import WEIGHTS, evaluation_file, report_file
 from ssno.runs.log import read_log
 from ssno.runs.saved import run_folder_of
 
@@ -67,10 +67,10 @@ def default_path(runs: Sequence[RunFolder]) -> Path:
     """report.html in the folder of a run; for several, report-A-B.html beside the folder of the first."""
     home = results_folder(run_folder_of(runs[0].folder))
     if len(runs) == 1:
-        return home / REPORT
+        return home / report_file()
     names = [run.name.replace("/", "-") for run in runs]
     listed = names if len(names) <= NAMED else [names[0], "and", str(len(names) - 1), "more"]
-    return home.parent / f"{'-'.join(['report', *listed])}.html"
+    return home.parent / report_file(listed)
 
 
 def one(run: RunFolder, data: Trajectories | DataOptions | None, *, split: str, points: int | None) -> RunReport:
@@ -85,7 +85,7 @@ def one(run: RunFolder, data: Trajectories | DataOptions | None, *, split: str, 
 
 def stored(run: RunFolder) -> Evaluation | None:
     """The evaluation in the run's folder, unless the weights are newer or it is of another run or precision."""
-    path, weights = results_folder(run.folder) / f"{EVALUATION}.json", run.folder / WEIGHTS
+    path, weights = results_folder(run.folder) / evaluation_file(), run.folder / WEIGHTS
     if not path.is_file() or path.stat().st_mtime < weights.stat().st_mtime:
         return None
     evaluation = read_evaluation(path)

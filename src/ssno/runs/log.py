@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from ssno.base import DocumentError, from_text, read_regular, to_text, write_whole
 from ssno.runs.checkpoint import Progress
-from ssno.runs.layout import LOG
+from ssno.runs.layout import BOARD, LOG
 
 Logger = Literal["tensorboard", "wandb"]
 LARGEST = 2**30
@@ -41,7 +41,7 @@ class Log:
                 raise ValueError(f"`loggers` may name {', '.join(get_args(Logger))}, got {name!r}.")
         self.path = None if folder is None else folder / LOG
         step = progress.step
-        self.board = open_board(folder / "tensorboard", step) if folder and "tensorboard" in loggers else None
+        self.board = open_board(folder / BOARD, step) if folder and "tensorboard" in loggers else None
         self.wandb = open_wandb(folder, description or {}) if folder and "wandb" in loggers else None
         if self.path is not None and self.path.exists():
             kept = [line for line in read_lines(self.path) if known_at(progress, line)]

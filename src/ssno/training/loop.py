@@ -24,7 +24,7 @@ from ssno.models.pretrained import save_weights
 from ssno.native.engine import use
 from ssno.native.precision import Precision
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
-from ssno.runs.layout import BEST, LAST
+from ssno.runs.layout import BEST, LAST, epoch_folder
 from ssno.runs.log import Log, Logger
 from ssno.runs.resuming import record_changes
 from ssno.ssm.kernel import UndampedError
@@ -226,7 +226,7 @@ class Loop:
         if best:
             self._save(BEST)
         if options.keep_every and (epoch + 1) % options.keep_every == 0:
-            self._save(f"epoch-{epoch + 1:04d}")
+            self._save(epoch_folder(epoch + 1))
         # Short epochs would otherwise spend their time writing.
         if self.progress.finished or time.monotonic() - self.saved_at >= min(10.0, options.save_seconds):
             self._save(LAST)

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from ssno.runs.checkpoint import INDEX, load_checkpoint
+from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
+from ssno.runs.layout import LAST
 from ssno.runs.run import Run
 from ssno.training.interruption import EXIT_INTERRUPTED
 
@@ -49,8 +50,8 @@ def check_resume(run: Run[Any], *, steps: int = STEPS, seed: int | None = None) 
         _run_to(home, "undisturbed", steps)
         reached = _kill_at(home, "killed", steps, kill_at)
         _run_to(home, "killed", steps, "--resume")
-        whole, whole_progress = load_checkpoint(home / "undisturbed" / "last")
-        cut, cut_progress = load_checkpoint(home / "killed" / "last")
+        whole, whole_progress = load_checkpoint(home / "undisturbed" / LAST)
+        cut, cut_progress = load_checkpoint(home / "killed" / LAST)
     names = sorted(whole.keys() | cut.keys())
     different = [n for n in names if n not in whole or n not in cut or not torch.equal(whole[n], cut[n])]
     if replace(whole_progress, seconds=0.0) != replace(cut_progress, seconds=0.0):
@@ -73,12 +74,12 @@ def _run_to(home: Path, name: str, steps: int, *more: str) -> None:
 def _kill_at(home: Path, name: str, steps: int, kill_at: int) -> int:
     """Start a run, kill it as soon as the checkpoint of step `kill_at` is there; the step it had saved."""
     process = subprocess.Popen(_command(home, name, steps), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    index, deadline = home / name / "last" / INDEX, time.monotonic() + LONGEST
+    last, deadline = home / name / LAST, time.monotonic() + LONGEST
     while process.poll() is None and time.monotonic() < deadline:
-        if index.exists() and json.loads(index.read_text())["progress"]["step"] >= kill_at:
+        if has_checkpoint(last) and read_progress(last).step >= kill_at:
             process.send_signal(signal.SIGKILL)
             break
         time.sleep(0.002)
     process.kill()
     process.wait()
-    return int(json.loads(index.read_text())["progress"]["step"])
+    return read_progress(last).step
