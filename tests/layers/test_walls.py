@@ -8,7 +8,7 @@ from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.sweeps import AxisSweep
 from ssno.models.frozen import freeze
-from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.ssno import BEYOND_WALLS, SSNO, SSNOConfig
 from ssno.native.engine import use
 
 MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
@@ -50,7 +50,7 @@ def test_each_axis_has_its_own_boundary(engine) -> None:
 
 def test_periodic_axes_are_circles_and_the_others_get_coordinates() -> None:
     config = SSNOConfig(n_dims=2).recommended(periodic=[True, False])
-    assert config.boundaries() == ("wrapped", "zero")
+    assert config.boundaries() == ("wrapped", BEYOND_WALLS)
     assert config.located_axes() == (1,)
     assert SSNOConfig.from_json(config.to_json()) == config
     assert config.build().lift.weight.shape[1] == config.in_channels + 1

@@ -6,7 +6,7 @@ import torch
 from ssno.layers.modes import ModeOptions
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
-from ssno.models.ssno import SSNOConfig
+from ssno.models.ssno import BEYOND_WALLS, SSNOConfig
 from ssno.models.variants import SSNOUniConfig
 
 
@@ -27,8 +27,16 @@ def test_models_suited_to_a_circle_are_translation_equivariant(config) -> None:
 
 def test_an_open_axis_keeps_its_ends_and_coordinates() -> None:
     recommended = SSNOConfig().recommended(periodic=False)
-    assert (recommended.boundary, recommended.coordinates) == ("zero", True)
+    assert (recommended.boundary, recommended.coordinates) == (BEYOND_WALLS, True)
     assert recommended.modes.initialisation == "grid"
+
+
+@pytest.mark.parametrize("periodic", [[True, False], [False, False]])
+def test_what_lies_beyond_walls_has_one_owner(monkeypatch, periodic) -> None:
+    monkeypatch.setattr("ssno.models.ssno.BEYOND_WALLS", "learned")
+    assert SSNOConfig(n_dims=2).recommended(periodic=periodic).boundaries()[1] == "learned"
+    selective = SSNOConfig(n_dims=2, modes=ModeOptions(selective=True)).recommended(periodic=periodic)
+    assert selective.build().config.boundaries()[1] == "zero"
 
 
 def test_undamped_modes_are_not_wrapped() -> None:

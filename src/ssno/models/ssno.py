@@ -38,6 +38,8 @@ from ssno.ssm.transfer import learned_grid, sublattices
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
 Conditioning = Literal["planes", "film"]
+BEYOND_WALLS: Boundary = "zero"
+"""What the recipe `fast` lets lie beyond walls: the best of those compared by the experiment `walls`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +94,20 @@ class ScanConfig(MemoryConfig):
 
         Kernels start with norm 2 in 1D and less where more axes are scanned in a row: as they are drawn their norm is
         about five, and a model in 2D starts with answers of several hundred. Without coordinates, which a circle does
-        not have, a shifted input then gives the shifted forecast. Beyond walls lies zero, the best of five boundaries
-        on both problems of the experiment `walls`.
+        not have, a shifted input then gives the shifted forecast. Selective scans know only zero beyond walls.
         """
         periodic = [periodic] * self.n_dims if isinstance(periodic, bool) else periodic
         modes = replace(
             self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0, starting_norm=2.0 / self.n_dims
         )
-        if not any(periodic) or self.modes.damping == "absent":
+        if self.modes.damping == "absent":
             return replace(self, modes=modes)
         if all(periodic):
             return replace(self, boundary="wrapped", coordinates=False, modes=modes)
-        boundary: tuple[Boundary, ...] = tuple("wrapped" if circle else "zero" for circle in periodic)
+        beyond: Boundary = "zero" if self.modes.selective else BEYOND_WALLS
+        if not any(periodic):
+            return replace(self, boundary=beyond, modes=modes)
+        boundary: tuple[Boundary, ...] = tuple("wrapped" if circle else beyond for circle in periodic)
         walls = tuple(axis for axis, circle in enumerate(periodic) if not circle)
         return replace(self, boundary=boundary, coordinate_axes=walls, modes=modes)
 
