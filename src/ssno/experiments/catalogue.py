@@ -3,6 +3,7 @@
 from ssno.base import unknown_name
 from ssno.experiments.ablation import Ablation
 from ssno.experiments.airfoils import Airfoils
+from ssno.experiments.conditioning import ConditioningStudy
 from ssno.experiments.context import Context
 from ssno.experiments.cost import CostTable
 from ssno.experiments.cost_2d import Cost2D
@@ -54,6 +55,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Selective,
         PrecisionStudy,
         Walls,
+        ConditioningStudy,
         ShallowWaterExperiment,
     )
 }
