@@ -17,10 +17,11 @@ from ssno.cli.main import main
 from ssno.data.make.generate import generate
 from ssno.experiments.campaign import collect, is_done, make_data, missing_data, perform, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
-from ssno.experiments.results import FILE, Results, TrialResult, curve_of
+from ssno.experiments.results import Results, TrialResult, curve_of
 from ssno.experiments.status import standings, steps_done, steps_of
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
+from ssno.runs.layout import TRIAL
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.reporter import Silent
 from ssno.training.train import train
@@ -258,7 +259,7 @@ def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
 def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="There is no finished trial of 'a' on 'b'"):
         Results({}, tmp_path).values("a", "b")
-    (tmp_path / FILE).write_text('{"values": {}}')
+    (tmp_path / TRIAL).write_text('{"values": {}}')
     with pytest.raises(ValueError, match="is damaged .* Delete it, and the run is judged again"):
         TrialResult.read(tmp_path)
 
