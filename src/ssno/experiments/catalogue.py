@@ -14,6 +14,7 @@ from ssno.experiments.factorised import Factorised
 from ssno.experiments.field_of_view import FieldOfViewExperiment
 from ssno.experiments.fluids import EulerTable, NavierStokes
 from ssno.experiments.headline import Headline
+from ssno.experiments.learning_rates import LearningRates
 from ssno.experiments.precision import PrecisionStudy
 from ssno.experiments.recipe import RecipeStudy
 from ssno.experiments.recovery import FourierRecovery
@@ -38,6 +39,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Unidirectional,
         Unidirectional2D,
         NavierStokes,
+        LearningRates,
         EulerTable,
         Factorised,
         Context,
