@@ -23,6 +23,7 @@ from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel, steady_response
 from ssno.ssm.pairs import Pair, pair, times
+from ssno.ssm.sampling import sampled_kernels
 from ssno.ssm.transfer import Transfer
 
 Damping = Literal["learnable", "fixed", "absent"]
@@ -172,10 +173,13 @@ def kernels_of(
 ) -> Float[Tensor, "s h l"]:
     """The kernels of several systems of one kind, input gain included, in one go: channels are simply more rows."""
     first = systems[0]
-    damping = torch.exp(together([system.log_damping for system in systems]))
-    frequency = together([system.frequency for system in systems])
-    step = torch.exp(together([system.log_step for system in systems])) * spacing
-    entering, leaving = (together([getattr(s, f"{end}_weight") for s in systems]) for end in ("input", "output"))
+    names = ("log_damping", "frequency", "log_step", "input_weight", "output_weight")
+    parameters = [together([getattr(system, name) for system in systems]) for name in names]
+    if first.discretisation == "zoh":
+        rows = sampled_kernels(*parameters, length=length, spacing=spacing, boundary=boundary)
+        return rows.unflatten(0, (len(systems), -1))
+    log_damping, frequency, log_step, entering, leaving = parameters
+    damping, step = torch.exp(log_damping), torch.exp(log_step) * spacing
     weight = times(pair(entering), pair(leaving))
     if first.discretisation == "exact":
         require_circle(boundary, first.discretisation)

@@ -24,6 +24,7 @@ SOURCES = tuple(
         "pointwise.cpp",
         "scan_tiles.cpp",
         "pointwise_tiles.cpp",
+        "sampling.cpp",
         "arithmetic.h",
         "blocks.h",
         "product.h",

@@ -11,7 +11,7 @@ Axes: h channel, d direction, o what comes before the scanned axis, l point, i w
 g = 2h gated channel, w wide channel.
 """
 
-from ctypes import CDLL, c_float, c_int, c_int64, c_void_p
+from ctypes import CDLL, c_double, c_float, c_int, c_int64, c_void_p
 from typing import NamedTuple
 
 import torch
@@ -210,7 +210,68 @@ def head_backward(
     return found
 
 
-def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | None, tiles: bool = True) -> None:
+def sample_forward(
+    log_damping: Float[Tensor, "h n"],
+    frequency: Float[Tensor, "h n"],
+    log_step: Float[Tensor, " h"],
+    entering: Float[Tensor, "h n 2"],
+    leaving: Float[Tensor, "h n 2"],
+    *,
+    length: int,
+    spacing: float,
+    circle: bool,
+) -> Float[Tensor, "h l"]:
+    """Kernels of diagonal systems, discretised by zero-order hold; on a circle with all their images."""
+    inputs = _systems(log_damping, frequency, log_step, entering, leaving)
+    if not 1 <= length <= LARGEST:
+        raise ValueError(f"`length` must be from 1 to {LARGEST}, got {length}.")
+    kernels = log_damping.new_empty(len(log_damping), length)
+    _call("sample_forward", *inputs, kernels, *_sample_sizes(log_damping, length, spacing, circle), tiles=False)
+    return kernels
+
+
+def sample_backward(
+    log_damping: Float[Tensor, "h n"],
+    frequency: Float[Tensor, "h n"],
+    log_step: Float[Tensor, " h"],
+    entering: Float[Tensor, "h n 2"],
+    leaving: Float[Tensor, "h n 2"],
+    grad: Float[Tensor, "h l"],
+    *,
+    spacing: float,
+    circle: bool,
+) -> tuple[Tensor, ...]:
+    """Gradients of the five parameters, in order."""
+    inputs = _systems(log_damping, frequency, log_step, entering, leaving)
+    length = grad.shape[-1]
+    found = tuple(torch.empty_like(tensor) for tensor in inputs)
+    grad = checked("grad", grad, len(log_damping), length)
+    _call("sample_backward", *inputs, grad, *found, *_sample_sizes(log_damping, length, spacing, circle), tiles=False)
+    return found
+
+
+def _systems(
+    log_damping: Tensor, frequency: Tensor, log_step: Tensor, entering: Tensor, leaving: Tensor
+) -> tuple[Tensor, ...]:
+    channels, modes = log_damping.shape
+    return (
+        checked("log_damping", log_damping, channels, modes),
+        checked("frequency", frequency, channels, modes),
+        checked("log_step", log_step, channels),
+        checked("entering", entering, channels, modes, 2),
+        checked("leaving", leaving, channels, modes, 2),
+    )
+
+
+def _sample_sizes(
+    log_damping: Tensor, length: int, spacing: float, circle: bool
+) -> tuple[c_double, c_int64, c_int, c_int, c_int]:
+    """Spacing, channels, modes, points, whether they lie on a circle."""
+    channels, modes = log_damping.shape
+    return c_double(spacing), c_int64(channels), c_int(modes), c_int(length), c_int(circle)
+
+
+def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | c_double | None, tiles: bool = True) -> None:
     """Call the library with the addresses of tensors, other arguments as they are, and the number of threads.
 
     The first argument says which numbers features are. `tiles` lets float32 be multiplied in tiles where that works.

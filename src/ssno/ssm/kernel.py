@@ -65,12 +65,17 @@ def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
 
     The geometric series needs damping; without it the images never fade.
     """
-    if not torch.compiler.is_compiling() and bool((modes.log_decay >= 0).any()):
+    require_damping(-modes.log_decay)
+    return divide(weight, one_minus_polar(length * modes.log_decay, length * modes.angle))
+
+
+def require_damping(decay: Float[Tensor, "h n"]) -> None:
+    """Refuse modes whose images never fade; `decay` is how much a mode loses in a step."""
+    if not torch.compiler.is_compiling() and bool((decay <= 0).any()):
         raise UndampedError(
             "Boundaries 'wrapped', 'even', 'odd' and 'learned' sum over infinitely many points, which needs "
             "damping > 0, but a mode has none. Use boundary='one-period' or 'zero', or give every mode damping."
         )
-    return divide(weight, one_minus_polar(length * modes.log_decay, length * modes.angle))
 
 
 def steady_response(modes: DiscreteModes, weight: Pair) -> Float[Tensor, " h"]:
