@@ -50,4 +50,5 @@ def with_device(command: Callable[..., None]) -> Callable[..., None]:
     option = inspect.Parameter("device", inspect.Parameter.KEYWORD_ONLY, default="auto", annotation=Device)
     placed.__signature__ = given.replace(parameters=[*given.parameters.values(), option])  # type: ignore[attr-defined]
     placed.__annotations__ = {**command.__annotations__, "device": Device}
+    del placed.__wrapped__  # tyro would read the options of the command itself, without this one's help
     return placed

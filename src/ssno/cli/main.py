@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssno.base import package_version, unknown_name
+from ssno.cli.quick_help import stand_in_for_help
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def run(words: list[str]) -> None:
         print(f"ssno {package_version()}")
         return
     name, verb, rest = find_verb(words)
+    stand_in_for_help(rest)
     function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
     if verb.raw:
         function(rest)
