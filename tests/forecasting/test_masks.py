@@ -8,8 +8,12 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.ensemble import Ensemble
+from ssno.forecasting.errors import forecast_errors
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.scores import score
+from ssno.forecasting.scores import score, score_forecasts
+from ssno.metrics.conserved import mean_drift
+from ssno.metrics.correlation import pearson
+from ssno.metrics.root_mean_square import nrmse, vrmse
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.saved import load_forecaster
 from ssno.runs.unrolling import Rollout
@@ -108,3 +112,50 @@ def test_a_mask_that_is_no_known_field_is_refused() -> None:
 
     with pytest.raises(ValueError, match="`mask` must be one of the known fields"):
         Forecaster(task.forecaster.model, normalisers=task.forecaster.normalisers, mask="land")
+
+
+def bent(*, moving: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A forecast, the truth and where there are data: two fields with a large mean, four of sixteen cells missing."""
+    state, context = obstacle(moving=moving).read(range(3))
+    truth = torch.cat([state, state.square()], dim=2).double()
+    inside = context[:, :, :1] < 0.5
+    return (truth + 0.3 * torch.randn_like(truth)) * inside, truth * inside, inside
+
+
+@pytest.mark.parametrize("name", ["rel_l2", "nrmse", "vrmse", "correlation_time", "mean_drift", "energy_drift"])
+def test_a_metric_is_that_of_the_points_with_data_alone(name: str) -> None:
+    forecast, truth, inside = bent(moving=False)
+    settings = {"fields": ("u", "v"), "elapsed": [0.1 * frame for frame in range(FRAMES)], "spacing": (1 / POINTS,)}
+    found = forecast_errors(forecast, truth, inside=inside, **settings)
+    there = inside[0, 0, 0]
+    alone = forecast_errors(forecast[..., there], truth[..., there], **settings)
+    torch.testing.assert_close(found[name], alone[name])
+    assert not [key for key in found if key.startswith("spectral")]
+
+
+@pytest.mark.parametrize("metric", [nrmse, vrmse, pearson, mean_drift])
+def test_points_without_data_may_move(metric) -> None:
+    forecast, truth, inside = bent(moving=True)
+    found = metric(forecast, truth, inside=inside)
+    for frame in range(FRAMES):
+        there = inside[0, frame, 0]
+        pair = [field[:, frame : frame + 1, :, there] for field in (forecast, truth)]
+        if metric is mean_drift:  # its scale runs over all frames
+            expected = (pair[0] - pair[1]).mean(-1)[:, 0].abs()
+            scale = (truth.square().sum(-1) / inside.sum(-1)).mean(1).sqrt()
+            torch.testing.assert_close(found[:, frame] * scale, expected)
+        else:
+            torch.testing.assert_close(found[:, frame], metric(*pair)[:, 0])
+
+
+def test_scores_of_masked_data_hold_what_is_not_data_at_nothing() -> None:
+    data = obstacle(moving=True)
+
+    def predict(frames, _):
+        truth = frames.state[:, 1:]
+        return truth + 100.0 * (frames.context[:, 1:, :1] > 0.5)
+
+    scores = score_forecasts(predict, data, Window(size=1))
+    wrong = {name: value for name, value in scores.means.items() if value and not name.endswith("_time")}
+    assert not wrong
+    assert not [name for name in scores.means if name.startswith("spectral")]

@@ -26,7 +26,7 @@ from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.masks import hold
+from ssno.forecasting.masks import find_outside, hold
 from ssno.forecasting.rollout import rollout
 from ssno.metrics.relative import frame_errors, trajectory_errors, weighed
 from ssno.metrics.runaway import NEVER, largest, runaway_step
@@ -138,12 +138,14 @@ def score_forecasts(
             runaways += find_runaways(forecast, frames, plan, first=chosen.start)
         forecast = forecast[:, plan.scored.start - plan.predicted.start :]
         truth = frames.state[:, plan.scored.start : plan.scored.stop]
+        outside = find_outside(frames.context[:, plan.scored.start : plan.scored.stop], data.mask_channel)
         errors = forecast_errors(
             forecast,
             truth,
             fields=data.fields,
             elapsed=elapsed(data, plan),
             spacing=data.spacing,
+            inside=None if outside is None else ~outside,
             metrics=metrics,
         )
         errors |= more(frames, forecast, truth) if more is not None else {}

@@ -3,8 +3,9 @@
     correlation_time   first time at which the Pearson correlation of forecast and truth falls under a threshold
     valid_time         first time at which |prediction - truth| / |truth| exceeds a threshold
 
-The correlation of a frame is taken over the points of the grid, field by field, then averaged over fields. A frame that
-is not finite has failed. A forecast that never fails has time infinity here; means cut it off at the forecast's end.
+The correlation of a frame is taken over the points of the grid, or over those `inside`, field by field, then averaged
+over fields. A frame that is not finite has failed. A forecast that never fails has time infinity here; means cut it off
+at the forecast's end.
 
 Axes: b trajectory, t frame, c field.
 """
@@ -14,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ssno.base.device import device_with_float64, float64
+from ssno.metrics.points import Inside, centred
 from ssno.metrics.relative import frame_errors
 
 CORRELATED = 0.8
@@ -25,12 +27,13 @@ def correlation_time(
     truth: Float[Tensor, "b t c *grid"],
     times: Float[Tensor, " t"],
     *,
+    inside: Inside = None,
     threshold: float = CORRELATED,
 ) -> Float[Tensor, " b"]:
     """First of `times` at which the correlation, averaged over fields, is under the threshold; infinity if never."""
     if not -1 <= threshold <= 1:
         raise ValueError(f"`threshold` of a correlation must lie between -1 and 1, got {threshold}.")
-    return first_time(~(pearson(prediction, truth).mean(2) >= threshold), times)
+    return first_time(~(pearson(prediction, truth, inside=inside).mean(2) >= threshold), times)
 
 
 def valid_time(
@@ -46,10 +49,11 @@ def valid_time(
     return first_time(~(frame_errors(prediction, truth) <= threshold), times)
 
 
-def pearson(prediction: Float[Tensor, "b t c *grid"], truth: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "b t c"]:
+def pearson(
+    prediction: Float[Tensor, "b t c *grid"], truth: Float[Tensor, "b t c *grid"], *, inside: Inside = None
+) -> Float[Tensor, "b t c"]:
     """Correlation over the points of each frame and field. Two flat fields are fully correlated."""
-    p, u = (float64(field.flatten(3)) for field in (prediction, truth))
-    p, u = (field - field.mean(-1, keepdim=True) for field in (p, u))
+    p, u = (centred(float64(field), inside).flatten(3) for field in (prediction, truth))
     p_norm, u_norm = torch.linalg.vector_norm(p, dim=-1), torch.linalg.vector_norm(u, dim=-1)
     both_flat = (p_norm == 0) & (u_norm == 0)
     product = torch.where(p_norm * u_norm == 0, 1.0, p_norm * u_norm)  # a flat field correlates with nothing: 0 / 1

@@ -136,7 +136,7 @@ def errors(report: RunReport) -> str:
                 caption="How it was learned: loss on training data, error of forecasts of validation data.",
             )
         )
-    if all(axis.periodic for axis in report.data.axes):
+    if all(axis.periodic for axis in report.data.axes) and report.data.mask is None:
         drawn.append(spectrum(report))
     return f'<div class="pictures">{"".join(drawn)}</div>'
 
