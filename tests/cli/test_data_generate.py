@@ -62,7 +62,7 @@ def test_a_dry_run_forecasts_and_writes_nothing(tmp_path: Path, capsys: pytest.C
     run("heat", *SMALL, "--out", str(tmp_path / "heat"), "--dry-run", "--json")
     forecast = json.loads(capsys.readouterr().out)["forecast"]
     assert (forecast["trajectories"], forecast["shards"]) == (7, 2)
-    assert min(forecast["seconds"], forecast["bytes"], forecast["memory"]) > 0
+    assert min(forecast["seconds"], forecast["disk_bytes"], forecast["memory_bytes"]) > 0
     run("heat", *SMALL, "--out", str(tmp_path / "heat"), "--dry-run")
     assert "nothing written" in capsys.readouterr().out
     assert os.listdir(tmp_path) == []

@@ -55,7 +55,7 @@ def test_bench_foresees_without_writing(tmp_path, capsys, monkeypatch) -> None:
     assert len(plan["contests"]) == 24
     assert plan["seconds"] == pytest.approx(sum(contest["seconds"] for contest in plan["contests"]))
     assert plan["seconds"] > 12 * 2 + 12 * 0.5
-    assert plan["memory_gib"] == 1
+    assert plan["memory_bytes"] == 2**30
     main(arguments)
     assert "In all about" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())

@@ -53,7 +53,7 @@ def test_time_and_disk_are_scaled_up_from_one_batch() -> None:
     assert (measured.shards, measured.trajectories, measured.workers) == (10, 50, 1)
     assert 50 * 0.05 <= measured.seconds < 50 * 0.25
     size = sum(len(encode(plan, shard, batch=5, provenance=ORIGIN)) for shard in plan.shards()[:1]) * 10
-    assert measured.bytes == pytest.approx(size, rel=0.2)
+    assert measured.disk_bytes == pytest.approx(size, rel=0.2)
     assert measured.memory > trajectory_bytes(plan.problem)
 
 
@@ -72,7 +72,7 @@ def test_a_slow_solver_is_stopped_early(monkeypatch: pytest.MonkeyPatch) -> None
     measured = cost(plan)
     assert time.perf_counter() - start < 2
     assert 19 < measured.seconds < 60
-    assert measured.bytes == 10 * trajectory_bytes(plan.problem)  # before compression: it is not known yet
+    assert measured.disk_bytes == 10 * trajectory_bytes(plan.problem)  # before compression: it is not known yet
 
 
 def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,4 +85,4 @@ def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPa
 
 def test_nothing_to_do_costs_nothing() -> None:
     nothing = expected_cost(Plan(Slow(), {"train": 1}), [], workers=2, batch=1, provenance=ORIGIN)
-    assert (nothing.trajectories, nothing.seconds, nothing.bytes) == (0, 0.0, 0)
+    assert (nothing.trajectories, nothing.seconds, nothing.disk_bytes) == (0, 0.0, 0)

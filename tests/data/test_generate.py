@@ -219,8 +219,10 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> N
 
 def test_a_disk_without_room_is_found_before_the_work_starts(tmp_path: Path) -> None:
     free = shutil.disk_usage(tmp_path).free
-    with pytest.raises(OSError, match=r"The dataset needs about .* GB but .* has .* GB free"):
-        check_room(GenerationCost(1, 1, 1, 1.0, 2 * free, 1), tmp_path / "not" / "yet" / "there")
+    with pytest.raises(OSError, match=r"The dataset needs about .* but .* has .* free"):
+        check_room(
+            GenerationCost(1, 1, 1, 1.0, memory_bytes=1, disk_bytes=2 * free), tmp_path / "not" / "yet" / "there"
+        )
 
 
 @pytest.mark.parametrize(("name", "value"), [("workers", 0), ("batch", 0)])

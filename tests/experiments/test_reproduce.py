@@ -193,7 +193,7 @@ def test_a_dry_run_without_data_writes_nothing(
     plan = json.loads(capsys.readouterr().out)
     assert plan["unforeseen"] == plan["todo"] == 2
     (cost,) = plan["data"].values()
-    assert min(cost["seconds"], cost["bytes"], cost["trajectories"]) > 0
+    assert min(cost["seconds"], cost["disk_bytes"], cost["trajectories"]) > 0
     main(["reproduce", "unidirectional", "--scale", "tiny", "--dry-run"])
     assert "To be generated: data/burgers-tiny, " in (shown := capsys.readouterr().out)
     assert "2 runs have no estimate before their data exist" in shown

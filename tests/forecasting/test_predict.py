@@ -263,7 +263,7 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
     main([*words, "--dry-run", "--json"])
     cost = json.loads(capsys.readouterr().out)
     assert (cost["trajectories"], cost["steps"], cost["last_time"]) == (2, 5, 5.0)
-    assert cost["bytes_at_most"] == 2 * 5 * 16 * 4
+    assert cost["disk_bytes"] == 2 * 5 * 16 * 4
     assert not (tmp_path / "out").exists()
     main([*words, "--dry-run"])
     assert "forecast of the forecast" in capsys.readouterr().out

@@ -1,5 +1,6 @@
-"""What everything stands on: files, JSON documents, provenance, requirements, suggestions. Imports nothing of ours."""
+"""What everything stands on: files, documents, amounts in words, provenance, requirements. Imports nothing of ours."""
 
+from ssno.base.amounts import byte_size, cost_rows, cost_words, duration
 from ssno.base.descriptions import description_from_json
 from ssno.base.documents import (
     DocumentError,
@@ -21,8 +22,12 @@ __all__ = [
     "DISK_LIMITS",
     "DocumentError",
     "available_cores",
+    "byte_size",
+    "cost_rows",
+    "cost_words",
     "description_from_json",
     "did_you_mean",
+    "duration",
     "from_text",
     "nearest",
     "number",

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ssno.base import to_text
+from ssno.base import cost_words, duration, to_text
 from ssno.base.process_memory import physical_memory
 from ssno.costs.cost import Contest, Task, contestants, foreseen_seconds, run_contest
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
@@ -120,7 +120,7 @@ def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: flo
     total, rows = sum(time for time, _ in times.values()), sum(count for _, count in times.values())
     if as_json:
         plan = [{"contest": str(contest), "models": count, "seconds": time} for contest, (time, count) in times.items()]
-        sizes = {"memory_gib": limit / 2**30, "disk_bytes": rows * BYTES_PER_ROW}
+        sizes = {"memory_bytes": limit, "disk_bytes": rows * BYTES_PER_ROW}
         print(to_text({"contests": plan, "seconds": total, **sizes}, indent=1))
         return
     table = Table(title="ssno bench would measure", title_justify="left")
@@ -128,10 +128,7 @@ def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: flo
     table.add_column("models", justify="right")
     table.add_column("about", justify="right")
     for contest, (time, count) in times.items():
-        table.add_row(str(contest), str(count), f"{time:.0f} s")
+        table.add_row(str(contest), str(count), duration(time))
     console = Console()
     console.print(table)
-    memory = f"{limit / 2**30:.1f} GiB"
-    console.print(
-        f"In all about {total / 60:.0f} minutes, {memory} of memory, {rows * BYTES_PER_ROW / 1024:.0f} KiB of disk."
-    )
+    console.print(f"In all {cost_words(total, limit, rows * BYTES_PER_ROW)}.")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ssno.base import byte_size
 from ssno.cli.progress import progress
 from ssno.data.division import FRACTIONS
 from ssno.data.files.inspection import open_sets
@@ -99,9 +100,9 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     if result["context"]:
         table.add_row("known fields", escape(", ".join(result["context"])))
     table.add_row("grid", " x ".join(str(points) for points in result["grid"]))
-    table.add_row("before compression", f"{result['bytes_before_compression'] / 1e6:.4g} MB")
+    table.add_row("before compression", byte_size(result["bytes_before_compression"]))
     if result["written"]:
-        table.add_row("on disk", f"{result['bytes_on_disk'] / 1e6:.4g} MB")
+        table.add_row("on disk", byte_size(result["bytes_on_disk"]))
     console.print(table)
     if result["written"]:
         console.print(f"Train on it: [bold]ssno train {escape(result['out'])}[/bold]", soft_wrap=True)

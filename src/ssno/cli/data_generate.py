@@ -17,6 +17,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import cost_words, duration
 from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part
 from ssno.data.make.expected_cost import GenerationCost
@@ -147,8 +148,8 @@ def describe(cost: GenerationCost) -> str:
     if not cost.shards:
         return "nothing left to generate."
     return (
-        f"{cost.trajectories} trajectories in {cost.shards} files, about {cost.seconds:.0f} s in {cost.workers} "
-        f"process(es), {cost.bytes / 1e6:.4g} MB on disk, {cost.memory / 1e9:.2g} GB of memory."
+        f"{cost.trajectories} trajectories in {cost.shards} files, with {cost.workers} process(es) "
+        f"{cost_words(cost.seconds, cost.memory_bytes, cost.disk_bytes)}."
     )
 
 
@@ -162,7 +163,7 @@ def as_table(outcome: Outcome, *, dry_run: bool) -> Table:
     """The result for people."""
     table = Table(title=f"{outcome.folder}{' (dry run: nothing written)' if dry_run else ''}", show_header=False)
     cost = outcome.forecast
-    rows = {"forecast": describe(cost)} if dry_run else {"time": f"{outcome.seconds:.1f} s"}
+    rows = {"forecast": describe(cost)} if dry_run else {"time": duration(outcome.seconds)}
     rows |= {"files made": str(outcome.made), "files kept": str(outcome.kept)}
     if outcome.complete:
         rows["state"] = f"complete; check it with `ssno data verify {outcome.folder}`"

@@ -8,6 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import byte_size
 from ssno.cli.progress import progress
 from ssno.data.store.verify import Verification
 from ssno.data.store.verify import verify as verify_dataset
@@ -36,7 +37,7 @@ def verify(path: tyro.conf.Positional[Path], *, json: bool = False) -> None:
 def as_table(verdict: Verification) -> Table:
     """What was looked at, and what is wrong with it."""
     counts = ", ".join(f"{count} {split}" for split, count in verdict.trajectories.items())
-    looked_at = f"{verdict.shards} shards, {counts}, {verdict.bytes / 1e6:.4g} MB"
+    looked_at = f"{verdict.shards} shards, {counts}, {byte_size(verdict.bytes)}"
     state = "fine" if verdict.fine else "NOT as written"
     table = Table("file", "finding", title=f"{verdict.folder.name}: {state}", min_width=60)
     for finding in verdict.findings:

@@ -7,7 +7,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from ssno.base import to_text
+from ssno.base import byte_size, duration, to_text
 from ssno.base.live_memory import peak_memory
 from ssno.cli.other_grid import warn_of_other_grid
 from ssno.data.options import DataOptions
@@ -224,6 +224,7 @@ def report_plan(plans: list[dict[str, Any]], *, as_json: bool) -> None:
     for heading in ("run", "data", "time", "memory", "writes"):
         table.add_column(heading)
     for plan in plans:
-        memory = f"{plan['memory_bytes'] / 2**20:.1f} MiB"
-        table.add_row(plan["run"], plan["data"], f"{plan['seconds']:.1f} s", memory, plan["file"])
+        table.add_row(
+            plan["run"], plan["data"], duration(plan["seconds"]), byte_size(plan["memory_bytes"]), plan["file"]
+        )
     Console().print(table)

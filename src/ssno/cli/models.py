@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from ssno.base import to_text
+from ssno.base import byte_size, to_text
 from ssno.evaluation.ship import FILES
 from ssno.evaluation.tables import number
 from ssno.models.bundled import bundled_folders
@@ -98,7 +98,7 @@ def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
         stated = row["stated"] or {}
         data = f"{stated['dataset']}, {stated['points']} points" if stated else "-"
         errors = (number(stated.get(metric)) for metric in ("rel_l2", "rel_l2_onestep"))
-        size = f"{row['bytes'] / 1e6:.2f} MB"
+        size = byte_size(row["bytes"])
         table.add_row(row["name"], row["model"], data, f"{row['parameters']:,}", *errors, size)
     return table
 

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import cost_rows
 from ssno.cli.progress import progress
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
@@ -88,8 +89,8 @@ def predict(
             "first_time": float(job.times[0]),
             "last_time": float(job.times[-1]),
             "seconds": trial(job, batch_size=batch_size),
-            "bytes_at_most": job.bytes,
-            "bytes_in_memory": held,
+            "memory_bytes": held,
+            "disk_bytes": job.bytes,
         }
         show_cost(cost, as_json=json)
         return
@@ -119,9 +120,8 @@ def show_cost(cost: dict[str, float | int], *, as_json: bool) -> None:
     table.add_column("how much", justify="right")
     table.add_row("trajectories", f"{cost['trajectories']:,}")
     table.add_row("steps", f"{cost['steps']:,}, time {cost['first_time']:.6g} to {cost['last_time']:.6g}")
-    table.add_row("time", f"{cost['seconds']:.1f} s")
-    table.add_row("disk, at most", f"{cost['bytes_at_most'] / 2**20:.3g} MiB")
-    table.add_row("frames in memory", f"{cost['bytes_in_memory'] / 2**20:.3g} MiB")
+    for row in cost_rows(cost["seconds"], cost["memory_bytes"], cost["disk_bytes"]):
+        table.add_row(*row)
     Console().print(table)
 
 

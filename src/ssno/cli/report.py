@@ -4,7 +4,7 @@ from pathlib import Path
 
 import tyro
 
-from ssno.base import to_text
+from ssno.base import byte_size, to_text
 from ssno.data.options import DataOptions
 from ssno.report.make import make_report
 
@@ -36,8 +36,8 @@ def report(
     """
     options = None if data is None else DataOptions(name=data)
     path = make_report(runs, data=options, split=split, points=points, ensemble=ensemble, out=out)
-    size = path.stat().st_size
+    written = path.stat().st_size
     if json:
-        print(to_text({"path": str(path), "bytes": size}, indent=2))
+        print(to_text({"path": str(path), "bytes": written}, indent=2))
     else:
-        print(f"{path}: {size / 2**20:.1f} MiB. Open it in any browser.")
+        print(f"{path}: {byte_size(written)}. Open it in any browser.")

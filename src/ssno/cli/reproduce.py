@@ -18,7 +18,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from ssno.base import to_text
+from ssno.base import duration, to_text
 from ssno.base.provenance import available_cores
 from ssno.cli.clock import moment
 from ssno.cli.data_generate import describe
@@ -142,7 +142,7 @@ def announce(
     if data:
         console.print(f"{times.count(None)} runs have no estimate before their data exist.")
     if measure and times.count(None) < len(times):
-        console.print(f"About {seconds / 60:.0f} minutes of training here, on an otherwise idle machine.")
+        console.print(f"About {duration(seconds)} of training here, on an otherwise idle machine.")
 
 
 def show(finding: Conclusion, console: Console) -> None:
@@ -203,7 +203,7 @@ def show_status(
         table.add_column(heading, justify="left" if heading == "name" else "right")
     for each, state in {**shown, "all": total}.items():
         open_ended = f" + {state.unforeseen} without estimate" if state.unforeseen else ""
-        left = f"{state.seconds_left / 3600:.1f} h{open_ended}"
+        left = f"{duration(state.seconds_left)}{open_ended}"
         table.add_row(each, str(state.runs), str(state.finished), str(state.begun), left)
     console.print(table)
     if total.seconds_left:

@@ -24,6 +24,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ssno.base import byte_size, cost_rows, duration
 from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
 from ssno.cli.main import run as run_command
@@ -233,16 +234,16 @@ def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     table.add_column("what")
     table.add_column("how much", justify="right")
     table.add_row("parameters", f"{cost['parameters']:,}")
-    table.add_row("memory", f"{cost['memory_bytes'] / 2**30:.2f} GiB")
     if cost["seconds"] is None:
-        table.add_row("memory that is free", f"{cost['free_memory_bytes'] / 2**30:.2f} GiB")
+        table.add_row("memory", byte_size(cost["memory_bytes"]))
+        table.add_row("memory that is free", byte_size(cost["free_memory_bytes"]))
         table.add_row("steps", f"{cost['steps']:,}")
     else:
-        table.add_row("steps", f"{cost['steps']:,} of {cost['seconds_per_step'] * 1000:.0f} ms")
+        table.add_row("steps", f"{cost['steps']:,} of {duration(cost['seconds_per_step'])}")
         for points, seconds in (cost["seconds_on"] or {}).items():
-            table.add_row(f"a step on {points} points", f"{seconds * 1000:.0f} ms")
-        table.add_row("time", f"{cost['seconds'] / 60:.1f} minutes")
-        table.add_row("disk", f"{cost['disk_bytes'] / 2**20:.1f} MiB")
+            table.add_row(f"a step on {points} points", duration(seconds))
+        for row in cost_rows(cost["seconds"], cost["memory_bytes"], cost["disk_bytes"]):
+            table.add_row(*row)
     Console().print(table)
     if cost["seconds"] is None:
         print(

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
+from ssno.base import byte_size
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import MemoryArray
 from ssno.data.files.blocks import Part, default_fields, split_channels
@@ -279,8 +280,8 @@ class Trajectories:
         need = len(rows) * trajectory_bytes(self)
         if need > self.limit:
             raise DataError(
-                f"Reading {len(rows)} trajectories of {self.name!r} takes {need / 2**30:.3g} GiB, above the "
-                f"limit of {self.limit / 2**30:.3g} GiB. Read fewer, select fewer points or raise the limit."
+                f"Reading {len(rows)} trajectories of {self.name!r} takes {byte_size(need)}, above the "
+                f"limit of {byte_size(self.limit)}. Read fewer, select fewer points or raise the limit."
             )
         state = torch.empty(len(rows), *self.shape[1:])
         context = torch.empty(len(rows), len(self.times), len(self.context_fields), *self.shape[3:])

@@ -7,6 +7,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ssno.base import byte_size
 from ssno.base.process_memory import most_held
 
 
@@ -96,7 +97,7 @@ class Live(Reporter):
 
     def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
         self.pace.step = step
-        numbers = f"loss {loss:.4f}  rate {rate:.1e}  {most_held() / 2**30:.1f} GiB"
+        numbers = f"loss {loss:.4f}  rate {rate:.1e}  {byte_size(most_held())}"
         self.bar.update(self.task, completed=step, numbers=numbers)
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:
@@ -120,7 +121,7 @@ class Plain(Reporter):
         self.pace.step = step
         if time.monotonic() - self.spoken >= self.seconds:
             self.spoken = time.monotonic()
-            numbers = f"loss {loss:.4f}  rate {rate:.1e}  {most_held() / 2**30:.1f} GiB"
+            numbers = f"loss {loss:.4f}  rate {rate:.1e}  {byte_size(most_held())}"
             self.say(f"step {step} of {self.pace.total}  {numbers}  left {self.pace.left()}")
 
     def epoch(self, *, epoch: int, epochs: int, values: dict[str, float], best: bool) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
+from ssno.base import byte_size
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import FileArray, Selection
 from ssno.data.files.examine.report import whole_limit
@@ -36,8 +37,8 @@ class WholeArray(FileArray):
         limit = whole_limit(self.stamp.size)
         if size > limit:
             raise DataError(
-                f"{self.label} takes {size / 2**30:.3g} GiB, and {self.container} can only be read whole (limit "
-                f"{limit / 2**30:.3g} GiB for a file of {self.stamp.size} bytes). {self.instead}"
+                f"{self.label} takes {byte_size(size)}, and {self.container} can only be read whole (limit "
+                f"{byte_size(limit)} for a file of {self.stamp.size} bytes). {self.instead}"
             )
         return _whole(self)[selection]
 

@@ -16,14 +16,14 @@ WORKER_START = 3.0  # seconds to start a process and import torch
 
 @dataclass(frozen=True)
 class GenerationCost:
-    """Expected cost of making some shards; `memory` is the sum over all workers."""
+    """Expected cost of making some shards; `memory_bytes` is the sum over all workers."""
 
     shards: int
     trajectories: int
     workers: int
     seconds: float
-    bytes: int
-    memory: int
+    memory_bytes: int
+    disk_bytes: int
 
 
 class _Enough(Exception):
@@ -38,7 +38,7 @@ def expected_cost(
     `workers=None` takes one process per core, unless a single one is done before the others have started.
     """
     if not shards:
-        return GenerationCost(0, 0, 0, 0.0, 0, 0)
+        return GenerationCost(shards=0, trajectories=0, workers=0, seconds=0.0, memory_bytes=0, disk_bytes=0)
     trial = replace(shards[0], count=min(batch, shards[0].count))
     solved, start = 0.0, time.perf_counter()
 
@@ -66,6 +66,6 @@ def expected_cost(
         trajectories=trajectories,
         workers=workers,
         seconds=duration(workers),
-        bytes=round(trajectories * stored),
-        memory=workers * (most_held() + 3 * largest),
+        memory_bytes=workers * (most_held() + 3 * largest),
+        disk_bytes=round(trajectories * stored),
     )

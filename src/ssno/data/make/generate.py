@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ssno.base import byte_size
 from ssno.base.provenance import provenance
 from ssno.base.whole import write_whole
 from ssno.data.make.expected_cost import GenerationCost, expected_cost
@@ -158,9 +159,9 @@ def check_room(cost: GenerationCost, folder: Path) -> None:
     """Raise `OSError` if the disk has less room than the dataset needs."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free
-    if cost.bytes > free:
+    if cost.disk_bytes > free:
         raise OSError(
-            f"The dataset needs about {cost.bytes / 1e9:.3g} GB but {there} has {free / 1e9:.3g} GB free. Free some "
+            f"The dataset needs about {byte_size(cost.disk_bytes)} but {there} has {byte_size(free)} free. Free some "
             "space or choose another `out`."
         )
 

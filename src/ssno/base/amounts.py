@@ -1,0 +1,32 @@
+"""How long something takes and how large it is, in words: the same in every command, above all in every dry run.
+
+What a dry run foresees has the same names everywhere, in Python and in JSON: `seconds`, `memory_bytes`, `disk_bytes`.
+"""
+
+
+def duration(seconds: float) -> str:
+    """850 ms, 12.3 s, 42 min, 5.1 h."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def byte_size(count: float) -> str:
+    """Bytes in units of 1024: 12 KiB, 3.4 MiB, 1.2 GiB."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} GiB"
+
+
+def cost_rows(seconds: float, memory_bytes: float, disk_bytes: float) -> list[tuple[str, str]]:
+    """What something will take, a pair of words per line of a table."""
+    return [("time", duration(seconds)), ("memory", byte_size(memory_bytes)), ("disk", byte_size(disk_bytes))]
+
+
+def cost_words(seconds: float, memory_bytes: float, disk_bytes: float) -> str:
+    """What something will take, in a clause."""
+    return f"about {duration(seconds)}, {byte_size(memory_bytes)} of memory, {byte_size(disk_bytes)} on disk"
