@@ -1,6 +1,7 @@
 """Packages point one way: a lower package never imports a higher one."""
 
 import ast
+import re
 from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
@@ -108,6 +109,11 @@ def test_the_files_of_a_run_are_named_in_one_package() -> None:
     offences = {path: found for path in SOURCE.rglob("*.py") if (found := named_run_files(path.read_text()))}
     assert not {path: found for path, found in offences.items() if path not in owners}
     assert named_run_files('a / "last" / "config.json"; open("trial.json")') == ["config.json", "trial.json", "last"]
+
+
+def test_one_module_asks_what_the_launcher_said() -> None:
+    asking = [path for path in SOURCE.rglob("*.py") if re.search(r"\"(LOCAL_)?(RANK|WORLD_SIZE)\"", path.read_text())]
+    assert asking == [SOURCE / "base" / "launched.py"]
 
 
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:

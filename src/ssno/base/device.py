@@ -4,7 +4,7 @@
     cpu, mps          that one
     cuda, cuda:N      the first NVIDIA (or ROCm) device, or number N
 
-A `torch.device` is taken as it is. Under `torchrun` each process takes the CUDA device of its LOCAL_RANK, or computes
+A `torch.device` is taken as it is. Under `torchrun` each process takes the CUDA device of its own number, or computes
 on the CPU.
 """
 
@@ -13,6 +13,7 @@ import os
 import torch
 from torch import Tensor
 
+from ssno.base.launched import number_here, processes_here
 from ssno.base.provenance import processor_name
 
 CHOICES = "auto, cpu, cuda, cuda:N or mps"
@@ -30,13 +31,13 @@ def choose_device(wanted: str | torch.device = "auto") -> torch.device:
     kind, _, number = wanted.partition(":")
     if kind not in ("auto", "cpu", "cuda", "mps") or (number and not (kind == "cuda" and number.isdecimal())):
         raise ValueError(f"`device` must be {CHOICES}, got {wanted!r}.")
-    several = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1
+    several = processes_here() > 1
     if several and (number or kind == "mps"):
         raise ValueError(f"`device={wanted!r}` names one device for several processes; say 'cuda', 'cpu' or 'auto'.")
     if kind == "auto":
         usable = [name for name in found if not (several and name == "mps")]
         kind = usable[0].partition(":")[0]
-    chosen = f"cuda:{int(number or os.environ.get('LOCAL_RANK', '0'))}" if kind == "cuda" else kind
+    chosen = f"cuda:{number or number_here()}" if kind == "cuda" else kind
     if chosen not in found:
         raise ValueError(f"`device` is {wanted!r}, but there is no {chosen}; available: {', '.join(found)}.")
     return torch.device(chosen)

@@ -7,7 +7,6 @@ command line asks `ssno.base.device.choose_device` for `auto`.
 import functools
 import inspect
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from ssno.base.device import SWITCH, choose_device, device_name
+from ssno.cli.main import say
 
 Device = Annotated[
     str, tyro.conf.arg(help="Where to compute: auto (CUDA, else MPS, else the CPU), cpu, cuda, cuda:N or mps.")
@@ -25,8 +25,7 @@ Device = Annotated[
 def computing_on(device: str) -> Iterator[None]:
     """Let `auto` mean this device, and say in a line on stderr which one it is."""
     chosen = choose_device(device)
-    if os.environ.get("RANK", "0") == "0":  # of several processes one talks
-        print(f"ssno: computing on {device_name(chosen)}", file=sys.stderr)
+    say(f"ssno: computing on {device_name(chosen)}")
     before = os.environ.get(SWITCH)
     if device != "auto":
         os.environ[SWITCH] = device

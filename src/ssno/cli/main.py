@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssno.base import package_version, unknown_name
+from ssno.base.launched import is_first
 from ssno.cli.quick_help import stand_in_for_help
 
 
@@ -112,7 +113,7 @@ def is_mistake(error: Exception) -> bool:
 
 def say(line: str) -> None:
     """A line on stderr; of several processes one talks."""
-    if os.environ.get("RANK", "0") == "0":
+    if is_first():
         print(line, file=sys.stderr)
 
 

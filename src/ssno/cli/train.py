@@ -12,7 +12,6 @@ size) chooses whose options `--model.*` are, `--recipe` and `--config` where the
 
 import dataclasses
 import json as json_format
-import os
 import re
 import sys
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import byte_size, cost_rows, duration
+from ssno.base.launched import is_first
 from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
 from ssno.cli.main import run as run_command
@@ -138,7 +138,7 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
     except TrainingDiverged as stopped:
         say(f"ssno: {stopped}")
         raise SystemExit(EXIT_DIVERGED) from stopped
-    if os.environ.get("RANK", "0") == "0":  # of several processes one talks
+    if is_first():  # of several processes one talks
         report_run(folder, as_json=command.json)
 
 

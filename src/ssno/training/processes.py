@@ -3,11 +3,10 @@
     ssno train ks --processes 2                            on one machine (`ssno.training.launch`)
     torchrun --nproc-per-node 2 -m ssno train ks           on several
 
-The launcher tells each process its rank by environment variables; without them there is one process and nothing to do.
+A process that was not launched with others (`ssno.base.launched`) has nothing to do.
 Gradients are averaged by PyTorch's DistributedDataParallel.
 """
 
-import os
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ssno.base.device import choose_device
+from ssno.base.launched import is_launched
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def join_processes(wanted: str | torch.device = "auto") -> Iterator[Process]:
     device = choose_device(wanted)
     if device.type == "cuda":
         torch.cuda.set_device(device)  # what communication between processes goes by
-    if "RANK" not in os.environ:
+    if not is_launched():
         yield Process(device=device)
         return
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
