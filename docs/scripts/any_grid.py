@@ -15,8 +15,8 @@ from torch import nn
 from ssno import load_dataset, load_forecaster
 from ssno.base.documents import write_json
 from ssno.base.provenance import provenance
+from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.data.make.recipes import build_plan
 from ssno.forecasting.scores import score
 from ssno.plots.style import save
 

@@ -1,6 +1,6 @@
 """What a trajectory of each fluid costs, and what the small grid loses:  python docs/scripts/fluid_cost.py [name ...]
 
-The same trajectories are solved by the `paper` and by the `small` recipe on one thread. Processor time counts, not time
+The same trajectories are solved by the `paper` and by the `small` preset on one thread. Processor time counts, not time
 on the clock, but neighbours that share the cache still cost a factor of up to two: measure on an idle machine. The
 prototype is what the specification of the data measured (GCE-RT on 128^2 cells). The loss is the relative distance of
 the small solution from the paper's, whose cells are averaged to the small ones (points on the torus coincide), and the
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ssno.base.provenance import provenance
-from ssno.data.make.recipes import DATASETS, build_problem
+from ssno.data.make.datasets import DATASETS, build_problem
 
 RESULT = Path(__file__).parents[2] / "results" / "cost-fluids.json"
 PROTOTYPE = {"torus-li": 37.0, "torus-vis": 37.0, "torus-vis-force": 37.0, "ce-rm": 48.0, "gce-rt": 70.0}

@@ -31,7 +31,7 @@ def shown(name: str) -> tuple[np.ndarray, str]:
     problem = SAMPLES[name]
     parameters = problem.draw(np.random.default_rng(1))
     if name == "gce-rt":
-        parameters["scale"] = np.array(1.0)  # the largest fingers that the recipe draws
+        parameters["scale"] = np.array(1.0)  # the largest fingers that the problem draws
     solution = problem.solve([parameters])
     if name == "gce-rt":
         assert solution.context is not None

@@ -12,8 +12,8 @@ import tyro
 from ssno.cli import data_generate
 from ssno.cli.data_generate import generate
 from ssno.cli.shard import parse_part
+from ssno.data.make.datasets import DATASETS
 from ssno.data.make.produce import GenerationFailed
-from ssno.data.make.recipes import DATASETS
 from ssno.data.store.manifest import read_manifest
 from ssno.data.store.verify import verify
 
@@ -32,9 +32,13 @@ def test_a_dataset_is_made_from_flags(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (result["complete"], result["made"], result["missing"]) == (True, 4, 0)
     assert "7 trajectories in 4 files" in printed.err
     assert "heat: 100 %" in printed.err
-    recipe = read_manifest(tmp_path / "heat")["recipe"]
-    assert (recipe["seed"], recipe["per_shard"], recipe["counts"]) == (7, 2, {"train": 5, "valid": 2, "test": 0})
-    assert (recipe["options"]["points"], recipe["options"]["frames"]) == (16, 3)
+    described = read_manifest(tmp_path / "heat")["recipe"]
+    assert (described["seed"], described["per_shard"], described["counts"]) == (
+        7,
+        2,
+        {"train": 5, "valid": 2, "test": 0},
+    )
+    assert (described["options"]["points"], described["options"]["frames"]) == (16, 3)
     assert verify(tmp_path / "heat").fine
 
 

@@ -84,7 +84,7 @@ def test_a_generated_folder_has_shards_and_a_manifest_and_nothing_else(whole: Pa
     )
     manifest = read_manifest(whole)
     assert [entry.path for entry in entries_of(manifest)] == expected
-    assert manifest["recipe"] == plan().recipe()
+    assert manifest["recipe"] == plan().description()
     assert manifest["provenance"] == [ORIGIN]
 
 

@@ -11,8 +11,8 @@ from ssno.data.defaults import TABLE, defaults_of
 from ssno.data.division import divide
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset, parse_index
+from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.data.make.recipes import build_plan
 from ssno.data.store.manifest import MANIFEST, PROGRESS, read_manifest, seal
 from ssno.data.trajectories import Trajectories
 

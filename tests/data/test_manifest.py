@@ -42,7 +42,7 @@ def test_a_manifest_comes_back_with_entries_and_where_they_were_made(tmp_path: P
         entry(Shard("train", 1, 4, 2), b"more", {"ssno": "1.0", "commit": "def"}),
         entry(Shard("test", 0, 0, 1)),
     ]
-    write_manifest(tmp_path, recipe={"dataset": "ks"}, entries=entries)
+    write_manifest(tmp_path, description={"dataset": "ks"}, entries=entries)
     manifest = read_manifest(tmp_path)
     assert entries_of(manifest) == entries
     assert manifest["provenance"] == [{"ssno": "1.0", "commit": "abc"}, {"ssno": "1.0", "commit": "def"}]
@@ -50,7 +50,7 @@ def test_a_manifest_comes_back_with_entries_and_where_they_were_made(tmp_path: P
 
 
 def test_a_flipped_bit_in_any_byte_of_a_manifest_shows(tmp_path: Path) -> None:
-    write_manifest(tmp_path, recipe={"dataset": "ks", "times": [0.0, 0.1]}, entries=[entry()])
+    write_manifest(tmp_path, description={"dataset": "ks", "times": [0.0, 0.1]}, entries=[entry()])
     path = tmp_path / MANIFEST
     original = path.read_bytes()
     for place in range(len(original)):
@@ -90,12 +90,12 @@ def test_a_note_that_is_a_pipe_or_malformed_is_refused(tmp_path: Path) -> None:
 def test_other_formats_versions_and_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="has no manifest.json: it is not a finished dataset"):
         read_manifest(tmp_path)
-    content = write_manifest(tmp_path, recipe={}, entries=[])
+    content = write_manifest(tmp_path, description={}, entries=[])
     (tmp_path / MANIFEST).write_bytes(seal({**content, "format_version": 99}))
     with pytest.raises(DataError, match="version 99; this ssno reads 'ssno-dataset' version 1"):
         read_manifest(tmp_path)
     (tmp_path / MANIFEST).write_bytes(seal({**content, "recipe": []}))
-    with pytest.raises(DataError, match="has no recipe"):
+    with pytest.raises(DataError, match="does not describe its data"):
         read_manifest(tmp_path)
 
 
@@ -114,14 +114,14 @@ def test_other_formats_versions_and_folders_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_lists_that_no_generation_wrote_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    manifest = write_manifest(tmp_path, recipe={}, entries=[entry()])
+    manifest = write_manifest(tmp_path, description={}, entries=[entry()])
     forged = {**manifest, "shards": [{**manifest["shards"][0], **change}]}
     with pytest.raises(DataError, match="list of shards is malformed"):
         entries_of(forged)
 
 
 def test_a_shard_listed_twice_is_refused(tmp_path: Path) -> None:
-    manifest = write_manifest(tmp_path, recipe={}, entries=[entry(), entry()])
+    manifest = write_manifest(tmp_path, description={}, entries=[entry(), entry()])
     with pytest.raises(DataError, match="list of shards is malformed"):
         entries_of(manifest)
 
@@ -142,7 +142,7 @@ def test_notes_of_two_shards_are_two_files(tmp_path: Path) -> None:
 
 def test_a_newer_note_overrules_the_manifest(tmp_path: Path) -> None:
     put(tmp_path, SHARD, b"content")
-    write_manifest(tmp_path, recipe={}, entries=[entry(origin={"commit": "old"})])
+    write_manifest(tmp_path, description={}, entries=[entry(origin={"commit": "old"})])
     assert finished_shards(tmp_path, [SHARD])[SHARD.path].provenance == {"commit": "old"}
     write_note(tmp_path, SHARD, entry(origin={"commit": "new"}))
     assert finished_shards(tmp_path, [SHARD])[SHARD.path].provenance == {"commit": "new"}

@@ -14,8 +14,8 @@ from ssno.data.files.arrays import close_files
 from ssno.data.files.probe import _examined, contents_of
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import open_contents
+from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.data.make.recipes import build_plan
 
 PATIENCE = 20.0  # seconds of computing, here and in child processes, each of which may take two
 LARGE = (0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFFFFFFFFFF, 2**63 - 1, 2**40, 1)

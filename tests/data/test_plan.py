@@ -32,17 +32,17 @@ def test_parts_share_out_all_shards(jobs: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_a_recipe_survives_json_and_tells_plans_apart() -> None:
+def test_a_description_survives_json_and_tells_plans_apart() -> None:
     plan = Plan(AdvectionDiffusion(velocity=(1.0, 0.5)), {"train": 4}, seed=3)
-    assert json.loads(json.dumps(plan.recipe())) == plan.recipe()
-    assert plan.recipe()["options"]["velocity"] == [1.0, 0.5]
+    assert json.loads(json.dumps(plan.description())) == plan.description()
+    assert plan.description()["options"]["velocity"] == [1.0, 0.5]
     others = [
         Plan(AdvectionDiffusion(velocity=(1.0, 0.4)), {"train": 4}, seed=3),
         Plan(AdvectionDiffusion(velocity=(1.0, 0.5)), {"train": 5}, seed=3),
         Plan(AdvectionDiffusion(velocity=(1.0, 0.5)), {"train": 4}, seed=4),
         Plan(AdvectionDiffusion(velocity=(1.0, 0.5)), {"train": 4}, seed=3, per_shard=1),
     ]
-    assert all(other.recipe() != plan.recipe() for other in others)
+    assert all(other.description() != plan.description() for other in others)
 
 
 def test_files_stay_below_64_mib_and_64_trajectories() -> None:

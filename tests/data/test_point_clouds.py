@@ -8,9 +8,9 @@ import pytest
 from ssno.data.concatenate import concatenate
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
+from ssno.data.make.datasets import build_plan, build_problem, folder_name
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
-from ssno.data.make.recipes import build_plan, build_problem, folder_name
 from ssno.data.seeds import trajectory_rng
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.kt_foil import KTFoil

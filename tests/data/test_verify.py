@@ -127,15 +127,15 @@ def test_an_edited_manifest_is_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m["shards"].pop(1), "`train` has 3 trajectories, the recipe says otherwise"),
+        (lambda m: m["shards"].pop(1), "`train` has 3 trajectories, the description says otherwise"),
         (lambda m: m["shards"][1].update(first=4), "train/shard-001.h5 starts at trajectory 4, expected 3"),
         (lambda m: m["shards"][0].update(sha256="0" * 64), "sha256 differs"),
         (lambda m: m["recipe"].update(seed=1), "attribute 'seed' is .*0.*, expected 1"),
-        (lambda m: m["recipe"]["times"].append(9.0), "`dimensions/time` differs from the recipe"),
+        (lambda m: m["recipe"]["times"].append(9.0), "`dimensions/time` differs from the description"),
         (lambda m: m["recipe"]["axes"].pop(), "axes are .*'x', 'y'.*, expected .*'x'"),
         (lambda m: m["recipe"].update(fields=["w"]), "fields are .*'u'.*, expected .*'w'"),
-        (lambda m: m["recipe"].pop("fields"), "the recipe does not say: fields"),
-        (lambda m: m["recipe"].update(counts=[5, 2, 2]), "`valid` has 2 trajectories, the recipe says otherwise"),
+        (lambda m: m["recipe"].pop("fields"), "the description does not say: fields"),
+        (lambda m: m["recipe"].update(counts=[5, 2, 2]), "`valid` has 2 trajectories, the description says otherwise"),
         (lambda m: m["recipe"].update(axes=3), "cannot be read as a shard"),
         (lambda m: m["shards"][0].update(path="../evil.h5"), "list of shards is malformed"),
     ],
@@ -167,7 +167,7 @@ def test_a_manifest_that_was_edited_and_sealed_again_contradicts_the_files(
         ),
         (lambda f: link_away(f), "`t0_fields/u` is a link to another file, 'elsewhere.h5'"),
         (lambda f: read_elsewhere(f), "`t0_fields/u` takes its numbers from other files"),
-        (lambda f: f["dimensions/x"].__setitem__(0, 0.5), "`dimensions/x` differs from the recipe"),
+        (lambda f: f["dimensions/x"].__setitem__(0, 0.5), "`dimensions/x` differs from the description"),
     ],
 )
 def test_content_that_does_not_make_sense_is_found_even_if_every_checksum_fits(

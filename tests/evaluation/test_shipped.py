@@ -6,8 +6,8 @@ import pytest
 
 from ssno import SSNO
 from ssno.data.load import load_dataset
+from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.data.make.recipes import build_plan
 from ssno.evaluation.evaluate import evaluate
 from ssno.models.count import count_parameters
 from ssno.runs.folder import open_run

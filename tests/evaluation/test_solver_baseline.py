@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ssno.data.load import load_dataset
+from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.data.make.recipes import build_plan
 from ssno.data.options import DataOptions
 from ssno.data.store.convert import convert_data
 from ssno.data.windows import Window

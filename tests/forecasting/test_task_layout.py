@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ssno.data.defaults import defaults_of
-from ssno.data.make.recipes import build_problem
+from ssno.data.make.datasets import build_problem
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window

@@ -1,4 +1,4 @@
-"""The Burgers recipe: against the closed solution, its statistics, its bitwise promise."""
+"""The Burgers problem: against the closed solution, its statistics, its bitwise promise."""
 
 import dataclasses
 

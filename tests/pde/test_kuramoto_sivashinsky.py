@@ -1,4 +1,4 @@
-"""The Kuramoto-Sivashinsky recipe: against an independent solver, its statistics, its bitwise promise."""
+"""The Kuramoto-Sivashinsky problem: against an independent solver, its statistics, its bitwise promise."""
 
 import dataclasses
 

@@ -13,20 +13,17 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def byte_size(count: float) -> str:
+def byte_size(count: int) -> str:
     """Bytes in units of 1024: 12 KiB, 3.4 MiB, 1.2 GiB."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"
+    power = next((power for power in range(3) if count < 1000 * 1024**power), 3)
+    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
 
 
-def cost_rows(seconds: float, memory_bytes: float, disk_bytes: float) -> list[tuple[str, str]]:
+def cost_rows(seconds: float, memory_bytes: int, disk_bytes: int) -> list[tuple[str, str]]:
     """What something will take, a pair of words per line of a table."""
     return [("time", duration(seconds)), ("memory", byte_size(memory_bytes)), ("disk", byte_size(disk_bytes))]
 
 
-def cost_words(seconds: float, memory_bytes: float, disk_bytes: float) -> str:
+def cost_words(seconds: float, memory_bytes: int, disk_bytes: int) -> str:
     """What something will take, in a clause."""
     return f"about {duration(seconds)}, {byte_size(memory_bytes)} of memory, {byte_size(disk_bytes)} on disk"

@@ -20,12 +20,12 @@ from rich.table import Table
 from ssno.base import cost_words, duration
 from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part
+from ssno.data.make.datasets import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
 from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import Outcome
 from ssno.data.make.generate import generate as generate_dataset
 from ssno.data.make.plan import Plan
 from ssno.data.make.produce import GenerationFailed
-from ssno.data.make.recipes import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
 
 INTERRUPTED = 130
 

@@ -3,7 +3,7 @@
 import json as json_format
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -83,7 +83,7 @@ def predict(
     if dry_run:
         job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
         held = min(batch_size, len(data)) * job.bytes // len(data) // steps * block_frames(data.shape[3:], steps)
-        cost: dict[str, float | int] = {
+        cost: dict[str, Any] = {
             "trajectories": len(data),
             "steps": steps,
             "first_time": float(job.times[0]),
@@ -111,7 +111,7 @@ def predict(
         raise SystemExit(EXIT_DIVERGED)
 
 
-def show_cost(cost: dict[str, float | int], *, as_json: bool) -> None:
+def show_cost(cost: dict[str, Any], *, as_json: bool) -> None:
     """What the forecast would cost."""
     if as_json:
         print(json_format.dumps(cost, indent=2))

@@ -31,7 +31,7 @@ from ssno.cli.main import run as run_command
 from ssno.cli.main import say
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
-from ssno.data.make.recipes import generate_command
+from ssno.data.make.datasets import generate_command
 from ssno.data.options import DataOptions
 from ssno.models.registry import named_model
 from ssno.runs.layout import is_run

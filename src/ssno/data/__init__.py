@@ -7,9 +7,9 @@ from ssno.data.errors import DataError
 from ssno.data.files.inspection import Inspection, inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
+from ssno.data.make.datasets import DATASETS, build_plan, build_problem
 from ssno.data.make.generate import Outcome, generate
 from ssno.data.make.plan import Plan
-from ssno.data.make.recipes import DATASETS, build_plan, build_problem
 from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
 from ssno.data.options import DataOptions
 from ssno.data.reduction import Reduction

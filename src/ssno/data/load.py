@@ -23,7 +23,7 @@ from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
 from ssno.data.files.readers.zarr import is_zarr
-from ssno.data.make.recipes import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
+from ssno.data.make.datasets import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
 from ssno.data.reduction import How, Points, fitting
 from ssno.data.seeds import SPLITS
 from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ssno.data.load import find
-from ssno.data.make.recipes import DATASETS, PRESETS, build_plan, folder_name
+from ssno.data.make.datasets import DATASETS, PRESETS, build_plan, folder_name
 from ssno.data.options import DataOptions
-from ssno.data.store.manifest import read_manifest
+from ssno.data.store.manifest import DESCRIPTION, read_manifest
 from ssno.evaluation.evaluate import fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import bundled
@@ -85,14 +85,14 @@ def check_evaluation(run: RunFolder, evaluation: Evaluation) -> None:
 def public_options(options: DataOptions) -> tuple[DataOptions, str]:
     """The data as everybody finds them after `ssno data generate`, and the name of their folder in ./data."""
     folder = find(options.path or options.name, root=Path("data"), preset=options.preset, viscosity=options.viscosity)
-    recipe = read_manifest(folder)["recipe"]
-    dataset = recipe.get("dataset")
+    description = read_manifest(folder)[DESCRIPTION]
+    dataset = description.get("dataset")
     if dataset in DATASETS:
-        named = {option: recipe["options"][option] for option in DATASETS[dataset].named_by}
+        named = {option: description["options"][option] for option in DATASETS[dataset].named_by}
         for preset in PRESETS:
             plan = build_plan(dataset, preset, **named)
-            usual = plan.recipe()
-            if all(recipe.get(part) == usual[part] for part in ("options", "counts", "seed")):
+            usual = plan.description()
+            if all(description.get(part) == usual[part] for part in ("options", "counts", "seed")):
                 usual_folder = folder_name(plan.problem, preset)
                 told = {key: value for key, value in named.items() if key in asdict(options)}  # the others are in words
                 name = dataset if told else usual_folder.removesuffix(f"-{preset}")

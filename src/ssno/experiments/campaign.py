@@ -23,10 +23,10 @@ import torch
 
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
+from ssno.data.make.datasets import build_plan, folder_name
 from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
-from ssno.data.make.recipes import build_plan, folder_name
 from ssno.data.store.manifest import MANIFEST
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.record import Evaluation

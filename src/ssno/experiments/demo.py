@@ -16,8 +16,8 @@ from rich.console import Console
 
 from ssno.base import provenance, write_json
 from ssno.data.load import load_dataset
+from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.data.make.recipes import build_plan
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.comparison import Row, as_table, compare, trivial_forecasters
 from ssno.experiments.headline import RATES

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ssno.data.context import NONE
 from ssno.data.defaults import defaults_of
 from ssno.data.division import hold_out
-from ssno.data.make.recipes import DATASETS, Preset, split_name
+from ssno.data.make.datasets import DATASETS, Preset, split_name
 from ssno.data.options import DataOptions
 from ssno.data.windows import Protocol, Window
 from ssno.models.config import OperatorConfig

@@ -1,4 +1,4 @@
-"""Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (the MemNO recipe).
+"""Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (as in MemNO).
 
 The window is the first K taps of the causal kernel with an empty past, so slot t sees frames t-K+1 ... t, and three
 ways to compute it agree: over a whole trajectory at once, over sliding windows, and streaming with the features of the

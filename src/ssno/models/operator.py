@@ -10,7 +10,7 @@ so that a rollout reads
     for _ in range(n_steps):
         frame, state = model.step(frame, state)
 
-`MemoryOperator` is the shape that all learned models share (the MemNO recipe): something spatial, memory over time,
+`MemoryOperator` is the shape that all learned models share (as in MemNO): something spatial, memory over time,
 something spatial. Memory may be missing (a Markovian model), and frames may instead be stacked as channels: then the
 model takes at least K frames, uses the last K, and returns one slot.
 

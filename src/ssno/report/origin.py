@@ -6,7 +6,7 @@ from typing import Any
 
 from ssno.base import to_text
 from ssno.data.load import find
-from ssno.data.make.recipes import DATASETS, PRESETS, generate_command, split_name
+from ssno.data.make.datasets import DATASETS, PRESETS, generate_command, split_name
 from ssno.evaluation.record import Evaluation
 from ssno.report.markup import commands, data_uri, facts, flatten, folded, section, text
 from ssno.runs.folder import RunFolder

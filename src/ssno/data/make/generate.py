@@ -23,6 +23,7 @@ from ssno.data.make.expected_cost import GenerationCost, expected_cost
 from ssno.data.make.plan import Plan, count_trajectories
 from ssno.data.make.workers import run
 from ssno.data.store.manifest import (
+    DESCRIPTION,
     MANIFEST,
     PROGRESS,
     Entry,
@@ -34,7 +35,7 @@ from ssno.data.store.manifest import (
     write_manifest,
 )
 
-RECIPE = f"{PROGRESS}/recipe.json"
+PLANNED = f"{PROGRESS}/recipe.json"
 NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 
 
@@ -113,24 +114,24 @@ def refuse_other_plans(plan: Plan, folder: Path) -> None:
     if not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; `out` must be a folder.")
     if (folder / MANIFEST).is_file():
-        theirs = read_manifest(folder)["recipe"]
-    elif (folder / RECIPE).is_file():
-        theirs = unseal(folder / RECIPE)
+        theirs = read_manifest(folder)[DESCRIPTION]
+    elif (folder / PLANNED).is_file():
+        theirs = unseal(folder / PLANNED)
     elif any(path.name != PROGRESS for path in folder.iterdir()):
         raise FileExistsError(
             f"{folder} is not empty and was not made by `ssno data generate`. Choose another `out`, or empty it."
         )
     else:
         return
-    theirs.pop("same_as", None)  # older recipes said that valid was test; now loading holds out training trajectories
-    if differences := compare(theirs, plan.recipe()):
+    theirs.pop("same_as", None)  # older ones said that valid was test; now loading holds out training trajectories
+    if differences := compare(theirs, plan.description()):
         raise FileExistsError(
             f"{folder} holds another dataset: {'; '.join(differences)}. Choose another `out`, or move it away."
         )
 
 
 def compare(theirs: Mapping[str, Any], ours: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """What differs between two recipes, in words."""
+    """What differs between two descriptions, in words."""
     differences = []
     for key in sorted({*theirs, *ours}):
         there, here = theirs.get(key), ours.get(key)
@@ -142,17 +143,17 @@ def compare(theirs: Mapping[str, Any], ours: Mapping[str, Any], prefix: str = ""
 
 
 def prepare_folder(plan: Plan, folder: Path) -> None:
-    """Make the folder and leave the recipe in it; a folder that cannot be written is found out here."""
+    """Make the folder and leave the plan in it; a folder that cannot be written is found out here."""
     try:
         (folder / PROGRESS).mkdir(parents=True, exist_ok=True)
-        write_whole(folder / RECIPE, seal(plan.recipe()))  # first of all: a folder with a recipe can be continued
+        write_whole(folder / PLANNED, seal(plan.description()))  # first of all: a folder with a plan can be continued
         for shard in plan.shards():
             (folder / shard.path).parent.mkdir(exist_ok=True)
     except OSError as error:
         if error.errno not in NOT_WRITABLE:
             raise
         raise PermissionError(f"Cannot write to {folder} ({error.strerror}). Choose another `out`.") from error
-    refuse_other_plans(plan, folder)  # another job may have left its recipe at the same moment
+    refuse_other_plans(plan, folder)  # another job may have left its plan at the same moment
 
 
 def check_room(cost: GenerationCost, folder: Path) -> None:
@@ -171,7 +172,7 @@ def seal_folder(plan: Plan, folder: Path) -> None:
     entries = finished_shards(folder, plan.shards())
     listed = [entries[shard.path] for shard in plan.shards()]
     if not (folder / MANIFEST).is_file() or entries_of(read_manifest(folder)) != listed:
-        write_manifest(folder, recipe=plan.recipe(), entries=listed)
+        write_manifest(folder, description=plan.description(), entries=listed)
     for leftover in (*folder.glob("*.partial"), *folder.glob("*/*.partial")):
         leftover.unlink(missing_ok=True)
     shutil.rmtree(folder / PROGRESS, ignore_errors=True)  # another job may be removing it too

@@ -1,6 +1,6 @@
 """What a generated dataset is: a problem, how many trajectories per split, a seed, and how they fall into shards.
 
-Two plans with the same `recipe()` describe the same bytes, whoever makes them: the recipe is what a folder
+Two plans with the same `description()` mean the same bytes, whoever makes them: that is what a folder
 remembers and refuses to mix with another. How the work is shared out (workers, batches, machines) is no part of it.
 """
 
@@ -86,10 +86,10 @@ class Plan:
             raise ValueError(f"`shard` must be i/n with 1 <= i <= n, as 2/4, got {number}/{of}.")
         return self.shards()[number - 1 :: of]
 
-    def recipe(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """Everything that decides the trajectories, as JSON values."""
         problem = self.problem
-        recipe = {
+        description = {
             "dataset": problem.name,
             "options": problem_options(problem),
             "solver": problem.solver,
@@ -102,7 +102,7 @@ class Plan:
             "axes": [dataclasses.asdict(axis) for axis in problem.axes],
             "times": problem.times.tolist(),
         }
-        return json.loads(json.dumps(recipe, allow_nan=False))
+        return json.loads(json.dumps(description, allow_nan=False))
 
     def layout(self, shard: Shard, *, provenance: Mapping[str, str | int]) -> Layout:
         """What the shard's file says about itself."""

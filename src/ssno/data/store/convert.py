@@ -88,7 +88,7 @@ def convert_data(
             entries.append(Entry.of(shard, data, provenance()))
             done += shard.count
             report(done, total)
-        write_manifest(partial, recipe=_recipe(sets, out.name, source), entries=entries, name=out.name)
+        write_manifest(partial, description=_description(sets, out.name, source), entries=entries, name=out.name)
         (partial / PROGRESS).rmdir()
         os.rename(partial, out)
     except BaseException:
@@ -136,9 +136,9 @@ def _number(value: Any) -> np.ndarray:
     return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
 
 
-def _recipe(sets: Mapping[str, Trajectories], name: str, source: str) -> dict[str, Any]:
+def _description(sets: Mapping[str, Trajectories], name: str, source: str) -> dict[str, Any]:
     data = next(iter(sets.values()))
-    recipe = {
+    description = {
         "dataset": name,
         "source": source,
         "counts": {split: len(sets[split]) if split in sets else 0 for split in SPLITS},
@@ -147,7 +147,7 @@ def _recipe(sets: Mapping[str, Trajectories], name: str, source: str) -> dict[st
         "axes": [asdict(axis) for axis in data.axes],
         "times": data.times.tolist(),
     }
-    return json.loads(json.dumps(recipe))
+    return json.loads(json.dumps(description))
 
 
 def _clear(partial: Path) -> None:

@@ -31,6 +31,8 @@ PROGRESS = ".progress"
 FORMAT = "ssno-dataset"
 FORMAT_VERSION = 1
 SEAL = "manifest_sha256"
+DESCRIPTION = "recipe"
+"""Key of what describes the data: an old name, kept because manifests are."""
 SHARD_PATH = re.compile(r"(train|valid|test)/shard-[0-9]{3}\.h5")
 
 
@@ -81,9 +83,9 @@ def unseal(path: Path) -> dict[str, Any]:
 
 
 def write_manifest(
-    folder: Path, *, recipe: Mapping[str, Any], entries: Sequence[Entry], name: str | None = None
+    folder: Path, *, description: Mapping[str, Any], entries: Sequence[Entry], name: str | None = None
 ) -> dict[str, Any]:
-    """Seal the list of shards of a whole dataset. `recipe` is any JSON object that says how they were made."""
+    """Seal the list of shards of a whole dataset. `description` is any JSON object that says how they were made."""
     origins: list[Mapping[str, str | int]] = []
     shards = []
     for entry in entries:
@@ -95,7 +97,7 @@ def write_manifest(
         "format_version": FORMAT_VERSION,
         "name": folder.name if name is None else name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "recipe": dict(recipe),
+        DESCRIPTION: dict(description),
         "provenance": origins,
         "shards": shards,
     }
@@ -114,8 +116,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path} has format {content.get('format')!r} version {content.get('format_version')!r}; this ssno reads "
             f"{FORMAT!r} version {FORMAT_VERSION}."
         )
-    if not isinstance(content.get("recipe"), dict):
-        raise DataError(f"{path} has no recipe: it was edited by hand or by another program.")
+    if not isinstance(content.get(DESCRIPTION), dict):
+        raise DataError(f"{path} does not describe its data: it was edited by hand or by another program.")
     return content
 
 

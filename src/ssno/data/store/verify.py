@@ -17,7 +17,7 @@ import numpy as np
 from ssno.data.files.examine.hdf5 import Checked
 from ssno.data.files.probe import contents_of
 from ssno.data.seeds import SPLITS
-from ssno.data.store.manifest import MANIFEST, PROGRESS, Entry, entries_of, read_manifest
+from ssno.data.store.manifest import DESCRIPTION, MANIFEST, PROGRESS, Entry, entries_of, read_manifest
 from ssno.pde.problems.problem import Axis
 
 DESCRIBED = ("dataset", "fields", "context_fields", "axes", "times", "counts")
@@ -66,11 +66,11 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
         entries = entries_of(manifest)
     except ValueError as error:
         return Verification(folder, (Finding(MANIFEST, str(error)),), 0, {}, 0)
-    recipe = manifest["recipe"]
-    findings = [*check_recipe(recipe, entries), *check_listing(folder, entries)]
+    description = manifest[DESCRIPTION]
+    findings = [*check_description(description, entries), *check_listing(folder, entries)]
     total, done = sum(entry.size for entry in entries), 0
     for entry in entries:
-        findings += [Finding(entry.path, what) for what in check_shard(folder / entry.path, entry, recipe)]
+        findings += [Finding(entry.path, what) for what in check_shard(folder / entry.path, entry, description)]
         done += entry.size
         report(done, total)
     trajectories: dict[str, int] = {
@@ -79,11 +79,11 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
     return Verification(folder, tuple(findings), len(entries), trajectories, total)
 
 
-def check_recipe(recipe: Mapping[str, Any], entries: list[Entry]) -> Iterator[Finding]:
-    """The recipe describes the data, and the shards are all of it: no trajectory twice, none left out."""
-    if absent := [key for key in DESCRIBED if key not in recipe]:
-        yield Finding(MANIFEST, f"the recipe does not say: {', '.join(absent)}")
-    counts = recipe.get("counts")
+def check_description(description: Mapping[str, Any], entries: list[Entry]) -> Iterator[Finding]:
+    """The description says what there is, and the shards are all of it: no trajectory twice, none left out."""
+    if absent := [key for key in DESCRIBED if key not in description]:
+        yield Finding(MANIFEST, f"the description does not say: {', '.join(absent)}")
+    counts = description.get("counts")
     counts = counts if isinstance(counts, dict) else {}
     for split in SPLITS:
         expected = 0
@@ -92,7 +92,7 @@ def check_recipe(recipe: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fi
                 yield Finding(MANIFEST, f"{entry.path} starts at trajectory {entry.first}, expected {expected}")
             expected = entry.first + entry.count
         if expected != counts.get(split, 0):
-            yield Finding(MANIFEST, f"`{split}` has {expected} trajectories, the recipe says otherwise")
+            yield Finding(MANIFEST, f"`{split}` has {expected} trajectories, the description says otherwise")
 
 
 def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Finding]:
@@ -106,7 +106,7 @@ def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Finding]:
         yield Finding(path, "missing; run the generate command again to make it")
 
 
-def check_shard(path: Path, entry: Entry, recipe: Mapping[str, Any]) -> Iterator[str]:
+def check_shard(path: Path, entry: Entry, description: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with one shard. Content is looked at only if the bytes are those that were written."""
     if not path.is_file():
         return  # reported by the listing
@@ -123,37 +123,40 @@ def check_shard(path: Path, entry: Entry, recipe: Mapping[str, Any]) -> Iterator
             yield from (f"`{name}` {why}" for name, why in refused.items())
             return
         with h5py.File(path, "r") as file:
-            yield from check_content(file, entry, recipe)
+            yield from check_content(file, entry, description)
     except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         yield f"cannot be read as a shard: {error}"
 
 
-def check_content(file: h5py.File, entry: Entry, recipe: Mapping[str, Any]) -> Iterator[str]:
-    """Attributes, shapes, types and values of an open shard, against the recipe."""
-    axes = [Axis(**axis) for axis in recipe["axes"]]
+def check_content(file: h5py.File, entry: Entry, description: Mapping[str, Any]) -> Iterator[str]:
+    """Attributes, shapes, types and values of an open shard, against the description."""
+    axes = [Axis(**axis) for axis in description["axes"]]
     attributes = {
-        "dataset_name": recipe["dataset"],
+        "dataset_name": description["dataset"],
         "n_trajectories": entry.count,
         "n_spatial_dims": len(axes),
         "split": entry.split,
         "first_trajectory": entry.first,
     }
-    attributes |= {name: recipe[name] for name in ("seed", "solver") if name in recipe}
+    attributes |= {name: description[name] for name in ("seed", "solver") if name in description}
     for name, expected in attributes.items():
         if (found := file.attrs.get(name)) != expected:
             yield f"attribute {name!r} is {found!r}, expected {expected!r}"
     dimensions = file["dimensions"]
     if list(dimensions.attrs["spatial_dims"]) != [axis.name for axis in axes]:
         yield f"axes are {list(dimensions.attrs['spatial_dims'])}, expected {[axis.name for axis in axes]}"
-    for name, values in {"time": np.array(recipe["times"]), **{axis.name: axis.coordinates() for axis in axes}}.items():
+    for name, values in {
+        "time": np.array(description["times"]),
+        **{axis.name: axis.coordinates() for axis in axes},
+    }.items():
         if dimensions[name].shape != values.shape or not np.array_equal(dimensions[name][:], values):
-            yield f"`dimensions/{name}` differs from the recipe"
-    names = [*recipe["fields"], *recipe["context_fields"]]
+            yield f"`dimensions/{name}` differs from the description"
+    names = [*description["fields"], *description["context_fields"]]
     if list(file["t0_fields"].attrs["field_names"]) != names:
         yield f"fields are {list(file['t0_fields'].attrs['field_names'])}, expected {names}"
     grid = tuple(axis.points for axis in axes)
     for name in names:
-        frames = (len(recipe["times"]),) if file["t0_fields"][name].attrs["time_varying"] else ()
+        frames = (len(description["times"]),) if file["t0_fields"][name].attrs["time_varying"] else ()
         yield from check_values(file["t0_fields"][name], (entry.count, *frames, *grid), (np.float32,))
     for scalar in file["scalars"].values():
         yield from check_values(scalar, (entry.count, *scalar.shape[1:]), (np.float64, np.int64))

@@ -64,7 +64,7 @@ Window = Literal["correlated", "independent"]
 
 @dataclass(frozen=True)
 class Burgers(Problem):
-    """The recipe; see the top of this module for equation, initial condition and solvers.
+    """The problem; see the top of this module for equation, initial condition and solvers.
 
     Frames sit on the centres of every (cells / points)-th of `cells` cells, for both solvers. `cfl` belongs to `fv`;
     `spectral_points` and `step`, the longest step allowed, to `exact`: trajectories with max |u| > 1.18 take halves

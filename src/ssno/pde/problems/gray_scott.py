@@ -41,7 +41,7 @@ BLOCK = 2
 
 @dataclass(frozen=True)
 class GrayScott(Problem):
-    """The recipe; see the top of this module. `step` is the longest time step, `warm_up` the time before frame 0.
+    """The problem; see the top of this module. `step` is the longest time step, `warm_up` the time before frame 0.
 
     The solver works on `solver_points` points per side of the square, of which every n-th is stored.
     """

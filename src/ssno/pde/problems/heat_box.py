@@ -28,7 +28,7 @@ VALUES_PER_BLOCK = 2**16
 
 @dataclass(frozen=True)
 class HeatBox(Problem):
-    """The recipe; see the top of this module. Amplitudes are U[-1/2, 1/2), wavenumbers m below `lmax`."""
+    """The problem; see the top of this module. Amplitudes are U[-1/2, 1/2), wavenumbers m below `lmax`."""
 
     boundary: Boundary = "dirichlet"
     dimensions: int = 2

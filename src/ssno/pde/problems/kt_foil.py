@@ -41,7 +41,7 @@ ANGLE, INNER_ANGLE, SPEED = (-5.0, 15.0), (-2.5, 12.5), (31.0, 94.0)
 
 @dataclass(frozen=True)
 class KTFoil(Problem):
-    """The recipe; see the top of this module.
+    """The problem; see the top of this module.
 
     `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, in which all cases weigh alike; "physical" are
     m/s, as in AirfRANS, and fast flows rule mean squares (p grows with U^2). `wall_layer` is a length over which the

@@ -41,7 +41,7 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class KuramotoSivashinsky(Problem):
-    """The recipe; see the top of this module for the equation.
+    """The problem; see the top of this module for the equation.
 
     Wavenumbers are drawn from [1, lmax): `lmax=9` gives 1 ... 8. The published text says 21 waves, the code that
     made the data draws 10; `waves=21` gives the text. `step` is the longest step allowed. The solver works on

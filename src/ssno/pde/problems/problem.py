@@ -1,4 +1,4 @@
-"""What every solvable problem promises: a recipe for trajectories, and nothing about learning or files.
+"""What every solvable problem promises: how to make trajectories, and nothing about learning or files.
 
 A `Problem` names an equation, a domain, a grid, a distribution of initial conditions and a solver. `draw`
 samples the parameters of one trajectory; `solve` turns parameters into frames. The parameters are enough to solve
@@ -81,7 +81,7 @@ class SolverDiverged(RuntimeError):
 
 
 class Problem(abc.ABC):
-    """A recipe for trajectories of one equation. See the top of this module."""
+    """How to make trajectories of one equation. See the top of this module."""
 
     name: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]

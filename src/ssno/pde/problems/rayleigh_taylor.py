@@ -35,7 +35,7 @@ MEAN_ATWOOD = 0.05
 
 @dataclass(frozen=True)
 class RayleighTaylor(GasProblem):
-    """The recipe; see the top of this module. `mode=1, amplitude=1` is the printed interface."""
+    """The problem; see the top of this module. `mode=1, amplitude=1` is the printed interface."""
 
     frame_interval: float = 0.5
     mode: int = 20

@@ -32,7 +32,7 @@ Perturbation = Literal["angular", "x"]
 
 @dataclass(frozen=True)
 class RichtmyerMeshkov(GasProblem):
-    """The recipe; see the top of this module. `perturbation="x"` puts sin 2 pi (x + b_j) instead of the cosine."""
+    """The problem; see the top of this module. `perturbation="x"` puts sin 2 pi (x + b_j) instead of the cosine."""
 
     perturbation: Perturbation = "angular"
     epsilon: float = 0.02

@@ -52,7 +52,7 @@ BLOCKS = {16: 8, 32: 8, 64: 4}
 
 @dataclass(frozen=True)
 class ShallowWater(Problem):
-    """The recipe; see the top of this module.
+    """The problem; see the top of this module.
 
     `interval` (s) between frames is an hour for the public state, six otherwise; `scheme` is the public one for the
     public state, `rk4` otherwise; `step` (s) is the longest step allowed. `hyperdiffusion` (s) is the time in which

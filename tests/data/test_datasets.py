@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from ssno.data.load import load_dataset
-from ssno.data.make.plan import count_trajectories
-from ssno.data.make.recipes import (
+from ssno.data.make.datasets import (
     DATASETS,
     PRESETS,
     build_plan,
@@ -15,6 +14,7 @@ from ssno.data.make.recipes import (
     generate_command,
     split_name,
 )
+from ssno.data.make.plan import count_trajectories
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 
