@@ -54,14 +54,14 @@ def test_time_and_disk_are_scaled_up_from_one_batch() -> None:
     assert 50 * 0.05 <= measured.seconds < 50 * 0.25
     size = sum(len(encode(plan, shard, batch=5, provenance=ORIGIN)) for shard in plan.shards()[:1]) * 10
     assert measured.disk_bytes == pytest.approx(size, rel=0.2)
-    assert measured.memory > trajectory_bytes(plan.problem)
+    assert measured.memory_bytes > trajectory_bytes(plan.problem)
 
 
 def test_workers_share_the_time_and_each_takes_memory() -> None:
     plan = Plan(Slow(0.05), {"train": 40}, per_shard=5)
     one, four = cost(plan), cost(plan, workers=4)
     assert 0.5 <= four.seconds - module.WORKER_START < one.seconds
-    assert four.memory >= 4 * one.memory
+    assert four.memory_bytes >= 4 * one.memory_bytes
     assert cost(plan, workers=100).workers == 8  # there are 8 files
 
 
