@@ -1,6 +1,7 @@
 """Whatever the strides and sizes of the tensors, native code computes what PyTorch does, or refuses."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOVM, SSNOVMConfig
 from ssno.native import operations
 from ssno.native.engine import fused, use
+from ssno.ssm.fused import plain_scan
 from ssno.ssm.scan import scan_taps
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -160,3 +162,28 @@ def test_tensors_without_numbers_in_memory_are_left_to_pytorch() -> None:
         assert not fused(torch.randn(3, device="meta"))
         assert not fused(torch.randn(3, 3).to_sparse())
         assert fused(nn.Parameter(torch.randn(3)))
+
+
+@pytest.mark.parametrize("lines", [(1, 1), (1, 4), (3, 1), (2, 5), (1, 12), (1, 13), (70, 1)])
+@pytest.mark.parametrize("points", [1, 15, 16, 17, 33, 65, 257])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_few_lines_of_any_length(lines, points, periodic) -> None:
+    """Lanes of points instead of lanes of lines: every remainder of 16 and 64 points, of 4 and 32 lines."""
+    torch.manual_seed(0)
+    x, taps = torch.randn(2, lines[0], points, lines[1]), torch.randn(2, 2, points)
+    for given in (taps, nn.functional.pad(taps[..., :4], (0, max(0, points - 4)))):  # few taps, as memory has
+        exact = plain_scan(x.double(), given.double()[..., :points], backward=2, periodic=periodic)
+        for threads in (1, 2):
+            with threads_of(threads):
+                found = operations.scan_forward(x, given, backward=2, periodic=periodic, direct=False)
+            assert (found - exact).norm() <= 1e-6 * exact.norm()
+
+
+@contextlib.contextmanager
+def threads_of(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -17,6 +17,7 @@ from ssno.base import require_one_of
 from ssno.layers.block import GatedBlock, ScanWeights, gate, gated_scan, scan_weights
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
+from ssno.native.engine import plain
 
 MemoryKernel = Literal["s4d", "s4"]
 
@@ -66,5 +67,7 @@ class TemporalMemory(nn.Module):
         weights = self.weights() if weights is None else weights
         assert weights.taps is not None
         by_age = weights.taps[0, :, : buffer.shape[0]].flip(1).t()  # k h, oldest first
-        mixed = (by_age[..., None] * buffer.flatten(2)).sum(dim=0)
+        maps = buffer.flatten(2)
+        # A product of matrices is one pass over the maps, as they lie; autocast would lower its digits.
+        mixed = (by_age[..., None] * maps).sum(dim=0) if plain() else (by_age.t()[:, None] @ maps.transpose(0, 1))[:, 0]
         return gate(mixed[:, None], weights.mix, weights.bias).view(buffer.shape[1:])

@@ -17,6 +17,7 @@ using namespace tiles;
 
 constexpr int BEFORE = ROWS;   // zeros before the line of a matrix: rows of a tile below the last point
 constexpr int APART = 8, TOGETHER = 4;  // distances and points of a correlation at a time
+constexpr int FEW = 12;  // lines
 constexpr double WORTH_A_THREAD = 5e5;
 
 struct Scan {
@@ -178,35 +179,111 @@ void correlate(const typename T::Number* a, const typename T::Number* b, const S
     }
 }
 
-// Lines one after the other: y[t] = sum_k kernel[k] x[t - k], or x[t + k]; taps after the last that is not zero are left out.
+// Lines whose points lie one after the other, by lanes of points: 64 points of four lines stay in registers, while pieces
+// of the kernel meet one point of each line.
+constexpr int ABREAST = 4, POINTS = 4 * LANES;
+
+// K(m) for distances -points < m < points, at room[points - 1 + m]; what follows is zero.
+inline std::int64_t around_length(int points) { return 2 * static_cast<std::int64_t>(points) + POINTS; }
+
+inline const float* around_zero(const float* kernel, const Scan& scan, bool reversed, float* room) {
+    const int l = scan.points;
+    std::memset(room, 0, around_length(l) * sizeof *room);
+    float* zero = room + l - 1;
+    for (int m = 0; m < l; ++m) {
+        zero[reversed ? -m : m] = kernel[m];
+        if (scan.periodic && m > 0) zero[reversed ? l - m : m - l] = kernel[m];
+    }
+    return zero;
+}
+
+// y[i] = sum over j in [first, last) of K(i - j) x[j] for V vectors of points i that begin at `start`, N lines.
+template <int N, int V>
+inline void add_points(const float* zero, const float* x, std::int64_t row, int start, int first, int last, __m512 (&sums)[N][V]) {
+    const float* at = zero + start - first;
+    for (int j = first; j < last; ++j, --at) {
+        __m512 taps[V];
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) taps[v] = _mm512_loadu_ps(at + v * LANES);
+#pragma GCC unroll 4
+        for (int n = 0; n < N; ++n) {
+            const __m512 value = _mm512_set1_ps(x[n * row + j]);
+#pragma GCC unroll 4
+            for (int v = 0; v < V; ++v) sums[n][v] = _mm512_fmadd_ps(taps[v], value, sums[n][v]);
+        }
+    }
+}
+
+// N lines of `points` numbers, `row` apart, convolved; `reach` is how many taps there are.
+template <int N>
+void convolve_some(const float* zero, const Scan& scan, bool reversed, int reach, const float* x, float* y, std::int64_t row) {
+    const int l = scan.points;
+    for (int start = 0; start < l; start += POINTS) {
+        const int end = std::min(l, start + POINTS);
+        const int first = scan.periodic ? 0 : reversed ? start : std::max(0, start - reach + 1);
+        const int last = scan.periodic ? l : reversed ? std::min(l, end + reach - 1) : end;
+        const auto store = [&](auto& sums, int vectors) {
+            for (int n = 0; n < N; ++n)
+                for (int v = 0; v < vectors; ++v)
+                    _mm512_mask_storeu_ps(y + n * row + start + v * LANES, first_lanes(l - start - v * LANES), sums[n][v]);
+        };
+        const int vectors = (end - start + LANES - 1) / LANES;
+        if (vectors <= 2) {
+            __m512 sums[N][2] = {};
+            add_points<N, 2>(zero, x, row, start, first, last, sums);
+            store(sums, 2);
+        } else {
+            __m512 sums[N][4] = {};
+            add_points<N, 4>(zero, x, row, start, first, last, sums);
+            store(sums, 4);
+        }
+    }
+}
+
+std::int64_t room_for_convolution(const Scan& scan) {
+    return around_length(scan.points) + 2 * ABREAST * static_cast<std::int64_t>(round_up(scan.points, LANES));
+}
+
+// All lines of a channel, whatever lies between their points; with `add`, added to what is there.
 template <typename T>
 void convolve_lines(const float* kernel, const Scan& scan, bool reversed, bool add, const typename T::Number* x,
                     typename T::Number* y, float* room) {
-    const int l = scan.points, wide = round_up(l, LANES);
-    int taps = l;
-    while (taps > 1 && kernel[taps - 1] == 0.0f) --taps;
-    float* line = room;  // l numbers before the line, the line, l after it
-    std::memset(line, 0, (2 * static_cast<std::int64_t>(l) + wide + LANES) * sizeof *line);
-    for (std::int64_t o = 0; o < scan.lines(); ++o) {
-        const typename T::Number* from = x + o * l;
-        typename T::Number* to = y + o * l;
-        for (int t = 0; t < l; t += LANES) {
-            const __mmask16 mask = first_lanes(l - t);
-            const __m512 values = T::load(from + t, mask);
-            _mm512_mask_storeu_ps(line + l + t, mask, values);
-            if (scan.periodic) {
-                _mm512_mask_storeu_ps(line + t, mask, values);
-                _mm512_mask_storeu_ps(line + 2 * l + t, mask, values);
-            }
-        }
-        for (int t = 0; t < l; t += LANES) {
-            const __mmask16 mask = first_lanes(l - t);
-            __m512 sum = add ? T::load(to + t, mask) : _mm512_setzero_ps();
-            const float* at = line + l + t;
-            for (int k = 0; k < taps; ++k)
-                sum = _mm512_fmadd_ps(_mm512_set1_ps(kernel[k]), _mm512_loadu_ps(reversed ? at + k : at - k), sum);
-            T::store(to + t, mask, sum);
-        }
+    const int l = scan.points;
+    const std::int64_t row = round_up(l, LANES);
+    int reach = l;
+    while (reach > 1 && kernel[reach - 1] == 0.0f) --reach;
+    const float* zero = around_zero(kernel, scan, reversed, room);
+    float *from = room + around_length(l), *to = from + ABREAST * row;
+    for (std::int64_t q = 0; q < scan.lines(); q += ABREAST) {
+        const int count = static_cast<int>(std::min<std::int64_t>(ABREAST, scan.lines() - q));
+        const auto each = [&](auto move) {  // move(line of the group, its first number in the field)
+            for (int n = 0; n < count; ++n) move(n, (q + n) / scan.inner * l * scan.inner + (q + n) % scan.inner);
+        };
+        each([&](int n, std::int64_t start) {
+            if (scan.inner == 1)
+                for (int t = 0; t < l; t += LANES)
+                    _mm512_storeu_ps(from + n * row + t, T::load(x + start + t, first_lanes(l - t)));
+            else
+                for (int t = 0; t < l; ++t) from[n * row + t] = T::value(x[start + static_cast<std::int64_t>(t) * scan.inner]);
+        });
+        if (count == ABREAST)
+            convolve_some<ABREAST>(zero, scan, reversed, reach, from, to, row);
+        else
+            for (int n = 0; n < count; ++n) convolve_some<1>(zero, scan, reversed, reach, from + n * row, to + n * row, row);
+        each([&](int n, std::int64_t start) {
+            if (scan.inner == 1)
+                for (int t = 0; t < l; t += LANES) {
+                    const __mmask16 mask = first_lanes(l - t);
+                    __m512 values = _mm512_loadu_ps(to + n * row + t);
+                    if (add) values = _mm512_add_ps(values, T::load(y + start + t, mask));
+                    T::store(y + start + t, mask, values);
+                }
+            else
+                for (int t = 0; t < l; ++t) {
+                    typename T::Number& number = y[start + static_cast<std::int64_t>(t) * scan.inner];
+                    number = T::number(to[n * row + t] + (add ? T::value(number) : 0.0f));
+                }
+        });
     }
 }
 
@@ -249,8 +326,12 @@ void correlate_lines(const typename T::Number* a, const typename T::Number* b, c
 }
 
 std::int64_t room_for_lines(const Scan& scan) {
-    return STACKED * (3 * static_cast<std::int64_t>(round_up(scan.points, LANES)) + LANES);
+    const std::int64_t stacked = STACKED * (3 * static_cast<std::int64_t>(round_up(scan.points, LANES)) + LANES);
+    return std::max(stacked, room_for_convolution(scan));
 }
+
+// Lines that lie one after the other, or so few that a tile of 32 would be mostly empty.
+bool by_points(const Scan& scan) { return scan.inner == 1 || scan.lines() <= FEW; }
 
 template <typename T>
 void scan_ahead(const typename T::Number* x, const float* kernels, typename T::Number* y, const Scan& scan, int threads) {
@@ -262,7 +343,7 @@ void scan_ahead(const typename T::Number* x, const float* kernels, typename T::N
         const std::int64_t size = scan.size();
         Room room(scan.directions * (scan.line_length() + 32) * sizeof(Number) + static_cast<std::int64_t>(l + 2) * WIDTH * 2 * sizeof(Lane) +
                   room_for_lines(scan) * sizeof(float));
-        if (scan.inner == 1) {
+        if (by_points(scan)) {
             float* work = room.take<float>(room_for_lines(scan));
             for (int d = 0; d < scan.directions; ++d)
                 convolve_lines<T>(kernels + (static_cast<std::int64_t>(d) * scan.channels + c) * l, scan, scan.reversed(d), false,

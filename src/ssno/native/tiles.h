@@ -70,6 +70,7 @@ struct Single {
     static void store(float* to, __mmask16 mask, __m512 values) { _mm512_mask_storeu_ps(to, mask, values); }
     static void store_both(const __m512 (&values)[1], float* to, std::int64_t, Lane*) { _mm512_storeu_ps(to, values[0]); }
     static float number(float value) { return value; }
+    static float value(float number) { return number; }
     // K rows of values side by side; K rows of numbers, `step` apart.
     static __m512i pack(const __m512 (&values)[1]) { return _mm512_castps_si512(values[0]); }
     static __m512i pack(const float* from, std::int64_t, int, __mmask16 mask) {
@@ -124,6 +125,12 @@ struct Half {
     }
     static Number number(float value) {
         return static_cast<Number>(_mm_extract_epi16((__m128i)_mm_cvtneps_pbh(_mm_set_ss(value)), 0));
+    }
+    static float value(Number number) {
+        const std::uint32_t bits = static_cast<std::uint32_t>(number) << 16;
+        float found;
+        std::memcpy(&found, &bits, sizeof found);
+        return found;
     }
     static __m512i side_by_side(__m256i row0, __m256i row1) {
         return _mm512_or_si512(_mm512_cvtepu16_epi32(row0), _mm512_slli_epi32(_mm512_cvtepu16_epi32(row1), 16));

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.native import operations
+from ssno.native.library import tiled
 from ssno.native.twice import gradients
 from ssno.ssm.convolution import Direction, multiply, stacked_matrices
 
@@ -28,8 +29,9 @@ def fused_scan(
 
 
 def computed_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) -> Tensor:
-    """By a matrix per channel, or directly for a few lines."""
-    direct = x.shape[1] * x.shape[3] < FEW_LINES
+    """By a matrix per channel, or directly for a few lines; tiles know by themselves."""
+    few = x.shape[1] * x.shape[3] < FEW_LINES
+    direct = few and (x.shape[2] > operations.LONGEST_SCAN or not tiled(x.dtype))
     return operations.scan_forward(x, kernels, backward=backward, periodic=periodic, direct=direct)
 
 

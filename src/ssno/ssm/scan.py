@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.native.engine import fused
+from ssno.native.library import tiled
 from ssno.ssm.chunked import scan_chunked
 from ssno.ssm.convolution import (
     Direction,
@@ -64,7 +65,8 @@ def prepared_taps(
 ) -> Tensor | None:
     """Taps as the matrices or spectra that many scans of so many lines each would use; None if they use neither."""
     method = choose_for_taps(taps, lines)
-    if method == "fused" and taps.shape[-1] >= (64 if periodic else 256) and lines <= (128 if periodic else 32):
+    shortest = (128 if periodic else 512) if tiled(taps.dtype) else (64 if periodic else 256)
+    if method == "fused" and taps.shape[-1] >= shortest and lines <= (128 if periodic else 32):
         method = "fft"  # with spectra at hand, faster than native code for so few lines
     maker = {"toeplitz": stacked_matrices, "fft": stacked_spectra}.get(method)
     return None if maker is None else maker(taps, directions, periodic)
