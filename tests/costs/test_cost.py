@@ -22,6 +22,7 @@ def test_a_contest_gives_every_model_a_whole_row(task) -> None:
     rows = run_contest(contest, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
     assert {row.engine for row in rows} == {"fused" if fused(torch.zeros(1)) else "torch"}
     assert {row.to_json()["counted_engine"] for row in rows} == {"plain"}
+    assert all(row.to_json()["timed_gflop"] > 0 and not row.timed_flops.unknown for row in rows)
     assert [row.model for row in rows] == list(configs)
     for row, config in zip(rows, configs.values(), strict=True):
         assert row.parameters == row.learnable == count_parameters(config.build())
@@ -38,17 +39,15 @@ def test_a_contest_gives_every_model_a_whole_row(task) -> None:
 
 def test_a_training_step_costs_about_three_predictions_and_more_memory() -> None:
     config = FFNOConfig.tiny()
-    (forward, memory), (train, more_memory) = (
-        Contestant(config, Contest(task, (16,)), part=1).counted() for task in ("forward", "train")
-    )
-    assert 2.5 < train.total / forward.total < 3.2
-    assert more_memory > 2 * memory
+    forward, train = (Contestant(config, Contest(task, (16,)), part=1) for task in ("forward", "train"))
+    assert 2.5 < train.flops("plain").total / forward.flops("plain").total < 3.2
+    assert train.memory() > 2 * forward.memory()
 
 
 def test_streaming_memory_models_see_each_frame_once() -> None:
     config = FFNOConfig.tiny()
-    prediction, _ = Contestant(config, Contest("forward", (16,)), part=1).counted()
-    rollout, _ = Contestant(config, Contest("rollout", (16,), 1, 9), part=1).counted()
+    prediction = Contestant(config, Contest("forward", (16,)), part=1).flops("plain")
+    rollout = Contestant(config, Contest("rollout", (16,), 1, 9), part=1).flops("plain")
     # Three earlier frames half way, then nine whole ones: far less than nine times four.
     assert rollout.matrix < 12 / 4 * prediction.matrix
 
@@ -60,11 +59,11 @@ def test_batches_are_split_where_memory_is_short() -> None:
     assert largest_part(config, contest, memory_limit=PLENTY) == 4
     assert largest_part(config, contest, memory_limit=two) == 2
     assert largest_part(config, contest, memory_limit=1) == 1
-    whole, _ = Contestant(config, contest, part=8).counted()
-    split, memory = Contestant(config, contest, part=2).counted()
+    parts = Contestant(config, contest, part=2)
+    whole, split = Contestant(config, contest, part=8).flops("plain"), parts.flops("plain")
     # Kernels are made once per part; the rest is the same work.
     assert split.total - split.kernel == pytest.approx(whole.total - whole.kernel, rel=0.01)
-    assert memory < eight
+    assert parts.memory() < eight
 
 
 @pytest.mark.parametrize("task", ["forward", "train", "rollout"])

@@ -1,18 +1,25 @@
 """Counting operations: known computations, whole models against arithmetic, nothing left uncounted."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch.nn import functional
 
 from ssno.costs.flops import TRANSCENDENTAL, count_flops
+from ssno.layers.block import gate
+from ssno.layers.head import Head
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.foreign import ForeignOperator
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNOConfig
+from ssno.native.engine import fused
+from ssno.ssm.scan import scan_taps
 
+needs_fused = pytest.mark.skipif(not fused(torch.zeros(1)), reason="the fused engine is not there")
+BOTH_WAYS = ("forward", "backward")
 REAL = torch.randn(4, 8)
 COMPLEX = torch.randn(4, 8, dtype=torch.cfloat)
 FIELD = torch.randn(2, 3, 16)
@@ -108,6 +115,49 @@ def test_no_operation_of_any_model_goes_uncounted(name, n_dims) -> None:
 def test_options_are_counted_too(config) -> None:
     model, frames = config.build(), torch.randn(1, 4, 1, 16)
     assert not count_flops(lambda: model(frames).square().mean().backward()).unknown
+
+
+WEIGHT, BIAS = torch.randn(2, 8, 4), torch.randn(2, 8)
+SCANNED, LINES, TAPS = torch.randn(4, 2, 70), torch.randn(4, 3, 9, 10), torch.randn(2, 4, 9)
+head = Head(4, hidden=5, out_channels=3)
+
+
+@needs_fused
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: gate(SCANNED, WEIGHT, BIAS),
+        lambda: gate(SCANNED, WEIGHT, BIAS, residual=SCANNED[:, 0], residual_weight=2),
+        lambda: head(SCANNED[:, 0]),
+        lambda: scan_taps(LINES, TAPS, BOTH_WAYS, periodic=True),
+    ],
+)
+def test_native_code_costs_what_its_mathematics_costs_written_out(run) -> None:
+    with torch.no_grad():
+        native, written_out = count_flops(run, engine="fused"), count_flops(run)
+    assert native.matrix == written_out.matrix > 0
+    assert native.pointwise == written_out.pointwise
+    assert not native.unknown
+
+
+@needs_fused
+def test_an_open_line_takes_half_the_products_of_a_circle() -> None:
+    def scan(periodic: bool) -> float:
+        run = partial(scan_taps, LINES, TAPS, BOTH_WAYS, periodic=periodic)
+        with torch.no_grad():
+            return count_flops(run, engine="fused").matrix
+
+    assert scan(False) / scan(True) == (9 + 1) / (2 * 9)
+
+
+@needs_fused
+def test_a_fused_step_makes_products_again_instead_of_keeping_them() -> None:
+    model, frames = SSNOConfig.tiny(memory_window=0).build(), torch.randn(2, 4, 1, 16)
+    once, step = (
+        count_flops(run, engine="fused").matrix
+        for run in (lambda: model(frames), lambda: model(frames).square().mean().backward())
+    )
+    assert 3 * once < step < 4 * once
 
 
 def test_unknown_operations_are_named() -> None:

@@ -17,7 +17,7 @@ multiplied; the optimiser's step is timed by itself and added. Storing and showi
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -33,7 +33,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.operator import NeuralOperator, OperatorState
 from ssno.models.registry import MODELS, model_config
-from ssno.native.engine import fused
+from ssno.native.engine import Engine, fused
 from ssno.native.precision import Precision, computing
 
 Task = Literal["forward", "cold", "warm", "stream", "train", "rollout"]
@@ -77,7 +77,9 @@ class Cost:
     memory: int
     timing: Timing
     engine: str = "torch"
-    """What was timed; operations are always counted in plain PyTorch (`ssno.costs.flops`)."""
+    """What was timed; `flops` are those of plain PyTorch (`ssno.costs.flops`)."""
+    timed_flops: Flops = field(default_factory=Flops)
+    """Those of the engine that was timed."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers: operations in units of 10^9, memory in MiB, time in ms with its quartiles."""
@@ -98,6 +100,7 @@ class Cost:
             "counted_engine": "plain",
             "precision": self.contest.precision,
             "gflop": self.flops.total / 1e9,
+            "timed_gflop": self.timed_flops.total / 1e9,
             **{f"gflop_{kind}": value / 1e9 for kind, value in kinds.items()},
             "gflop_published": None if published is None else self.contest.batch * published / 1e9,
             "memory_mib": self.memory / 2**20,
@@ -166,14 +169,18 @@ class Contestant:
         self.model.zero_grad()
         return Timing(tuple(self.parts * seconds + update for seconds in part.seconds))
 
-    def counted(self) -> tuple[Flops, int]:
-        """Operations of the whole task, and peak memory."""
-        memory = peak_memory(self.once)
+    def memory(self) -> int:
+        """Peak memory of one part."""
+        found = peak_memory(self.once)
         self.model.zero_grad()
-        flops = count_flops(self.once)
+        return found
+
+    def flops(self, engine: Engine) -> Flops:
+        """Operations of the whole task with an engine."""
+        flops = count_flops(self.once, engine=engine)
         self.model.zero_grad()
         whole = {kind: self.parts * value for kind, value in asdict(flops).items() if kind != "unknown"}
-        return Flops(**whole, unknown=flops.unknown), memory
+        return Flops(**whole, unknown=flops.unknown)
 
 
 def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, OperatorConfig]:
@@ -202,11 +209,11 @@ def run_contest(
     memory_limit: int,
 ) -> list[Cost]:
     """Let all models run the task in turns for about `budget` seconds; one row each."""
-    entries, counts = {}, {}
-    for name, config in configs.items():
-        part = largest_part(config, contest, memory_limit=memory_limit)
-        entries[name] = Contestant(config, contest, part=part)
-        counts[name] = part, *entries[name].counted()
+    parts = {name: largest_part(config, contest, memory_limit=memory_limit) for name, config in configs.items()}
+    entries = {name: Contestant(config, contest, part=parts[name]) for name, config in configs.items()}
+    engines: dict[str, Engine] = {name: "fused" if fused(one.frames) else "torch" for name, one in entries.items()}
+    memory = {name: entry.memory() for name, entry in entries.items()}
+    flops = {name: (entry.flops("plain"), entry.flops(engines[name])) for name, entry in entries.items()}
     timings = time_interleaved(
         {name: entry.once for name, entry in entries.items()},
         budget=budget,
@@ -220,11 +227,12 @@ def run_contest(
             config=config,
             parameters=count_parameters(entries[name].model),
             learnable=count_parameters(entries[name].model, learnable_only=True),
-            part=counts[name][0],
-            flops=counts[name][1],
-            memory=counts[name][2],
+            part=parts[name],
+            flops=flops[name][0],
+            memory=memory[name],
             timing=entries[name].whole(timings[name]),
-            engine="fused" if fused(entries[name].frames) else "torch",
+            engine=engines[name],
+            timed_flops=flops[name][1],
         )
         for name, config in configs.items()
     ]

@@ -10,9 +10,9 @@ operation that torch executes, forwards and backwards, is counted by these rules
     normalisation                 8 per number (mean 1, variance 3, scale 2, affine 2); 2 with given statistics
     moving and copying numbers    0
 
-Counted is the plain engine, PyTorch operations written out. The fused engine, which is timed where it is available,
-takes matrix products for scans of up to 256 points where plain PyTorch may take transforms, so it executes other
-numbers of operations for the same result. Rows of costs name both engines.
+Models are compared by the plain engine, PyTorch operations written out. The fused engine, which is timed where it is
+available, takes matrix products for scans where plain PyTorch may take transforms, and makes some products again in the
+backward pass: `engine="fused"` counts those (`ssno.costs.native_flops`). Rows of costs have both numbers.
 
 Operations that make convolution kernels from state-space parameters are listed apart, as `kernel`: they depend on the
 weights only, so a model in use need not repeat them. An operation no rule knows counts nothing and is named in
@@ -29,7 +29,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from ssno.native.engine import use
+from ssno.costs.native_flops import native_cost
+from ssno.native.engine import Engine, use
+from ssno.native.operations import observed
 
 TRANSCENDENTAL = 10
 KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.layers.modes")
@@ -57,10 +59,10 @@ PER_INPUT = {**_each("all amax any mean sum", 1), **_each("var_mean", 4)}  # ope
 NORMALISATIONS = ("native_batch_norm", "native_group_norm", "native_layer_norm")
 MOVING = _each(
     """alias arange as_strided bernoulli cat clone complex constant_pad_nd copy detach empty empty_like expand eye fill
-    flip full full_like index lift_fresh linspace new_empty_strided new_zeros ones ones_like permute roll scalar_tensor
-    select select_backward slice slice_backward split split_with_sizes squeeze stack t transpose unbind unsqueeze view
-    view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors _local_scalar_dense
-    _reshape_alias _to_copy _unsafe_view""",
+    flip full full_like index lift_fresh linspace new_empty new_empty_strided new_zeros ones ones_like permute roll
+    scalar_tensor select select_backward slice slice_backward split split_with_sizes squeeze stack t transpose unbind
+    unsqueeze view view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors
+    _local_scalar_dense _reshape_alias _to_copy _unsafe_view""",
     0,
 )
 
@@ -81,10 +83,10 @@ class Flops:
         return self.matrix + self.convolution + self.transform + self.pointwise + self.kernel
 
 
-def count_flops(run: Callable[[], object]) -> Flops:
-    """Call `run` and count what it computes, backward passes included, with all operations written out."""
+def count_flops(run: Callable[[], object], *, engine: Engine = "plain") -> Flops:
+    """Call `run` and count what it computes with this engine, backward passes included."""
     counter = _Counter()
-    with use("plain"), counter:
+    with use(engine), observed(counter.native), counter:
         run()
     return Flops(**counter.counts, unknown=frozenset(counter.unknown))
 
@@ -94,6 +96,11 @@ class _Counter(TorchDispatchMode):
         super().__init__()
         self.counts = dict.fromkeys(("matrix", "convolution", "transform", "pointwise", "kernel"), 0.0)
         self.unknown: set[str] = set()
+
+    def native(self, name: str, tensors: list[Tensor], circle: bool) -> None:
+        """Count a call of native code."""
+        for kind, operations in native_cost(name, tensors, circle=circle).items():
+            self.counts[kind] += operations
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None

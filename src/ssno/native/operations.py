@@ -11,6 +11,9 @@ Axes: h channel, d direction, o what comes before the scanned axis, l point, i w
 g = 2h gated channel, w wide channel.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from ctypes import CDLL, c_double, c_float, c_int, c_int64, c_void_p
 from typing import NamedTuple
 
@@ -26,6 +29,20 @@ LARGEST = 2**31 - 1
 """Sizes are 32-bit integers in the matrix product."""
 LONGEST_SCAN = 8192
 """Points of an axis that a matrix scans: at this length, the matrices of one thread fill half a gigabyte."""
+
+
+Observer = Callable[[str, list[Tensor], bool], None]
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def observed(by: Observer) -> Iterator[None]:
+    """Tell `by` of every call: the operation, its tensors, and whether its line is a circle."""
+    token = _observer.set(by)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 def available(*tensors: Tensor) -> bool:
@@ -89,6 +106,7 @@ def scan_forward(
         c_int(periodic),
         c_int(direct),
         tiles=not direct,
+        circle=periodic,
     )
     return y
 
@@ -118,9 +136,9 @@ def scan_backward(
         residual = checked("residual", residual, channels, outer, points, inner, dtype=_kind(x))
     sizes = (*_scan_sizes(x, kernels), c_int(backward), c_int(periodic))
     if tiled(_kind(x)):
-        _call("scan_backward", *given, residual, c_float(copies), grad_x, grad_kernels, *sizes)
+        _call("scan_backward", *given, residual, c_float(copies), grad_x, grad_kernels, *sizes, circle=periodic)
     else:
-        _call("scan_backward", *given, grad_x, grad_kernels, *sizes)
+        _call("scan_backward", *given, grad_x, grad_kernels, *sizes, circle=periodic)
         if residual is not None:
             grad_x.add_(residual, alpha=copies)
     return grad_x, grad_kernels
@@ -226,7 +244,14 @@ def sample_forward(
     if not 1 <= length <= LARGEST:
         raise ValueError(f"`length` must be from 1 to {LARGEST}, got {length}.")
     kernels = log_damping.new_empty(len(log_damping), length)
-    _call("sample_forward", *inputs, kernels, *_sample_sizes(log_damping, length, spacing, circle), tiles=False)
+    _call(
+        "sample_forward",
+        *inputs,
+        kernels,
+        *_sample_sizes(log_damping, length, spacing, circle),
+        tiles=False,
+        circle=circle,
+    )
     return kernels
 
 
@@ -246,7 +271,15 @@ def sample_backward(
     length = grad.shape[-1]
     found = tuple(torch.empty_like(tensor) for tensor in inputs)
     grad = checked("grad", grad, len(log_damping), length)
-    _call("sample_backward", *inputs, grad, *found, *_sample_sizes(log_damping, length, spacing, circle), tiles=False)
+    _call(
+        "sample_backward",
+        *inputs,
+        grad,
+        *found,
+        *_sample_sizes(log_damping, length, spacing, circle),
+        tiles=False,
+        circle=circle,
+    )
     return found
 
 
@@ -271,7 +304,12 @@ def _sample_sizes(
     return c_double(spacing), c_int64(channels), c_int(modes), c_int(length), c_int(circle)
 
 
-def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | c_double | None, tiles: bool = True) -> None:
+def _call(
+    name: str,
+    *arguments: Tensor | c_int | c_int64 | c_float | c_double | None,
+    tiles: bool = True,
+    circle: bool = False,
+) -> None:
     """Call the library with the addresses of tensors, other arguments as they are, and the number of threads.
 
     The first argument says which numbers features are. `tiles` lets float32 be multiplied in tiles where that works.
@@ -280,6 +318,8 @@ def _call(name: str, *arguments: Tensor | c_int | c_int64 | c_float | c_double |
     assert found is not None, "ask `available` first"
     features = arguments[0]
     assert isinstance(features, Tensor)
+    if (tell := _observer.get()) is not None:
+        tell(name, [argument for argument in arguments if isinstance(argument, Tensor)], circle)
     if features.dtype == torch.bfloat16:
         name += "_bf16"
     elif tiles and tiled(torch.float32):
