@@ -34,7 +34,7 @@ from ssno.native.engine import Engine, use
 from ssno.native.operations import observed
 
 TRANSCENDENTAL = 10
-KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.layers.modes")
+KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.ssm.sampling", "ssno.layers.modes")
 
 
 def _each(names: str, operations: int) -> dict[str, int]:
