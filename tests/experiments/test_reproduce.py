@@ -256,6 +256,21 @@ def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
     assert unit_interval_factor(run.data, run.window) * 0.1 == pytest.approx(float(error.mean()), rel=1e-4)
 
 
+def test_tables_have_a_row_of_persistence_and_the_papers_value_beside_its_metric_alone(place: Path) -> None:
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    finding = json.loads((place / "runs/reproduce/tiny/unidirectional/finding.json").read_text())
+    tables = {table["title"].partition(":")[0]: table for table in finding["tables"]}
+    assert [name for name, table in tables.items() if "paper" in table["headings"]] == ["rel_l2_unit_interval"]
+    run = find_experiment("unidirectional", scale="tiny").trials()[0].run
+    truth = run.data.load("test").read(range(2)).state
+    given = run.window.size
+    apart = (truth[:, given:] - truth[:, given - 1 : given]).flatten(1).norm(dim=1)
+    error = float((apart / truth[:, given:].flatten(1).norm(dim=1)).mean())
+    row = tables["rel_l2"]["rows"][-1]
+    assert row[0] == "persistence"
+    assert float(row[-1]) == pytest.approx(error, rel=1e-2)
+
+
 def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="There is no finished trial of 'a' on 'b'"):
         Results({}, tmp_path).values("a", "b")

@@ -100,7 +100,7 @@ class Ablation(Experiment):
             results.sheet(
                 f"{metric} on test trajectories, mean ± standard deviation over seeds", metric=metric, published=printed
             )
-            for metric in ("rel_l2", "rel_l2_onestep")
+            for metric in ("rel_l2", "rel_l2_onestep", "rel_l2_unit_interval")
         )
         drawn = {
             case: {

@@ -8,6 +8,7 @@ from typing import Any
 from ssno.base import number, read_json, write_json
 from ssno.evaluation.statistics import SeedSummary, summarise
 from ssno.evaluation.tables import Sheet
+from ssno.experiments.persistence import PERSISTENCE, persistence_error
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import shown
 from ssno.runs.layout import TRIAL
@@ -89,10 +90,14 @@ class Results:
         published: Mapping[tuple[str, str], float] | None = None,
         extra: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Sheet:
-        """Rows and columns as they come, mean ± spread over seeds, `published` values beside; `extra` columns first."""
+        """Rows and columns as they come, mean ± spread over seeds, `extra` columns first; persistence last.
+
+        `published` values stand beside the metric that they most likely are, and beside no other.
+        """
         labels = list(dict.fromkeys(trial.label for trial in self.outcomes))
         cases = list(dict.fromkeys(trial.case for trial in self.outcomes))
-        published, extra = published or {}, extra or {}
+        published, extra = published if metric == self.published_metric() else None, extra or {}
+        published = published or {}
         printed = [case for case in cases if any((label, case) in published for label in labels)]
         headings = ["", *extra, *(h for case in cases for h in ([case, "paper"] if case in printed else [case]))]
         rows = []
@@ -104,7 +109,18 @@ class Results:
                     value = published.get((label, case))
                     row.append("" if value is None else f"{value:g}")
             rows.append(tuple(row))
+        first = {case: next(trial for trial in self.outcomes if trial.case == case) for case in cases}
+        still = {case: persistence_error(trial, metric) for case, trial in first.items()}
+        if any(error is not None for error in still.values()):
+            cells = ((f"{error:.3g}" if error is not None else "", case) for case, error in still.items())
+            values = [cell for text, case in cells for cell in ([text, ""] if case in printed else [text])]
+            rows.append((PERSISTENCE, *("" for _ in extra), *values))
         return Sheet(title, tuple(headings), tuple(rows))
+
+    def published_metric(self) -> str:
+        """What the paper prints: rollouts in its [0, 1] units, where a single field makes these one error."""
+        scaled = "rel_l2_unit_interval"
+        return scaled if all(scaled in outcome.values for outcome in self.outcomes.values()) else "rel_l2"
 
     def parameters(self) -> dict[str, str]:
         """Parameters of every row."""

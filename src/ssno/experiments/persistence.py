@@ -1,0 +1,32 @@
+"""The forecast that nothing changes: a row of every table of forecasts, which a model must stay below."""
+
+from functools import cache
+
+from ssno.data.defaults import defaults_of
+from ssno.evaluation.comparison import trivial_forecasters
+from ssno.experiments.trial import Trial
+from ssno.experiments.units import unit_interval_factor
+from ssno.forecasting.scores import TRAINING, score
+from ssno.runs.folder import load_chosen
+
+PERSISTENCE = "persistence"
+
+
+def persistence_error(trial: Trial, metric: str) -> float | None:
+    """The error of persistence on the test trajectories of a trial; None where there is none, or no data any more."""
+    if defaults_of(trial.run.data.name).cloud:
+        return None
+    try:
+        return _errors(trial).get(metric)
+    except FileNotFoundError:
+        return None
+
+
+@cache
+def _errors(trial: Trial) -> dict[str, float]:
+    run = trial.run
+    data = load_chosen(run.data, "test", trajectories=trial.tested)
+    found = dict(score(trivial_forecasters(data, run.window)[PERSISTENCE], data, metrics=TRAINING).means)
+    if len(data.fields) == 1:
+        found["rel_l2_unit_interval"] = found["rel_l2"] * unit_interval_factor(run.data, run.window)
+    return found
