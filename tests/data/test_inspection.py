@@ -191,6 +191,14 @@ def test_arrays_beside_the_state_tell_its_axes() -> None:
     assert suggest_axes((24, 12, 12, 80), beside) == suggest_axes((24, 12, 12, 80)), "two axes could be the time"
 
 
+def test_a_map_of_an_obstacle_and_lists_of_times_tell_the_axes() -> None:
+    beside = {"solid": (80, 48), "clock_s": (16,), "height_m": (48,), "feed": (48,)}
+    assert suggest_axes((48, 80, 48, 16), beside) == "batch x y time"
+    assert suggest_axes((48, 80, 48, 3), beside) == "time x y channel"
+    twice = (80, 48, 80, 48, 16)
+    assert suggest_axes(twice, {"solid": (80, 48)}) == suggest_axes(twice), "it fits in two places"
+
+
 def test_tables_fit_into_eighty_columns(tmp_path) -> None:
     values = np.random.default_rng(0).normal(size=(4, 6, 2, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "a.npz", u=values, feed_rate_of_the_run=np.arange(4.0))

@@ -5,6 +5,7 @@ ranges, values that are not finite, trajectories that occur twice or stand still
 seams that do not look periodic, and the command to train on it. Pictures are drawn by `ssno.plots.gallery`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -210,10 +211,11 @@ def _leaks(hashes: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], *
 
 def _retry(path: Path, contents: Contents, options: ReadOptions) -> str:
     """How to call `inspect` again for a file whose axes nobody named."""
-    arrays = options.arrays or tuple(sorted(contents.arrays, key=lambda name: -contents[name].size)[:1])
+    largest = max((stored.shape for stored in contents.arrays.values()), key=math.prod, default=())
+    arrays = options.arrays or tuple(name for name, stored in contents.arrays.items() if stored.shape == largest)
     beside = {name: stored.shape for name, stored in contents.arrays.items()}
     axes = suggest_axes(contents[arrays[0]].shape, beside) if arrays and arrays[0] in contents.arrays else None
     if axes is None or options.axes is not None:
         return ""
-    chosen = f" --arrays {arrays[0]}" if len(contents.arrays) > 1 else ""
+    chosen = f" --arrays {' '.join(arrays)}" if len(contents.arrays) > 1 else ""
     return f'ssno data inspect {path}{chosen} --axes "{axes}"'

@@ -19,17 +19,19 @@ def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] |
 
     (1200, 64, 64, 20) gives "batch x y time", (100, 26, 512) "batch time x", (50, 21, 5, 128, 128) "batch time
     channel x y". None if there are too few or too many axes to guess. Arrays `beside` it, by name, tell more: one
-    called t, x_m or y that has the length of an axis.
+    called t, x_m or y that has the length of an axis, or a map (an obstacle, say) that has the lengths of several.
     """
     if not 2 <= len(shape) <= 6:
         return None
     if told := _told(shape, beside or {}):
         return told
-    space = _space(shape)
+    space = _mapped(shape, beside or {}) or _space(shape)
     rest = [axis for axis in range(len(shape)) if axis not in space]
     channel = None
-    if len(rest) >= 2:
-        short = min(rest[1:] if rest[0] == 0 else rest, key=lambda axis: shape[axis])  # the first is never channels
+    listed = {lengths[0] for lengths in (beside or {}).values() if len(lengths) == 1}  # places or times, not channels
+    unlisted = [axis for axis in rest if axis > 0 and shape[axis] not in listed]  # the first is never channels
+    if len(rest) >= 2 and unlisted:
+        short = min(unlisted, key=lambda axis: shape[axis])
         if shape[short] <= FEW and (len(rest) == 3 or short > max(space)):
             channel = short
             rest.remove(short)
@@ -59,6 +61,16 @@ def _told(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]]) -> str 
     elif len(rest) == 1:
         words[rest[0]] = "batch"
     return " ".join(words[axis] for axis in range(len(shape))) if len(words) == len(shape) else None
+
+
+def _mapped(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]]) -> list[int]:
+    """Neighbouring axes that a smaller array has too: those of space, if it is the only place where they fit."""
+    for lengths in beside.values():
+        count = len(lengths)
+        places = [first for first in range(len(shape) - count + 1) if shape[first : first + count] == lengths]
+        if 2 <= count <= min(3, len(shape) - 1) and len(places) == 1:
+            return list(range(places[0], places[0] + count))
+    return []
 
 
 def _space(shape: tuple[int, ...]) -> list[int]:

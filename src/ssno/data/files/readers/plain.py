@@ -148,9 +148,10 @@ def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
         wanted = "at least 2" if axes is None else str(axes)
         raise DataError(f"{contents.path} has no array with {wanted} axes. It holds: {listing(contents)}.")
     if len({(stored.shape, stored.dims) for stored in candidates.values()}) > 1:
+        told = "; ".join(f"{name} {stored.shape}" for name, stored in candidates.items())
         raise DataError(
-            f"{contents.path} holds several arrays that could be the state: {listing(contents)}. "
-            "Choose with --arrays NAME."
+            f"{contents.path} holds several arrays that could be the state: {told}. Choose with --arrays NAME, one or "
+            "more; others can be known fields (--context NAME) or a mask (--mask NAME)."
         )
     return tuple(candidates)
 
