@@ -51,7 +51,9 @@ def build_page(reports: Sequence[RunReport], *, ensemble: EnsembleReport | None 
         alone = [("run-0", "Result"), *((f"{identity}-{key}", label) for key, label in WITHIN.items())]
         links += [(identity, name)] if len(reports) > 1 else alone
     first = evaluations[0]
-    heading = first.name if len(reports) == 1 else ", ".join(evaluation.name for evaluation in evaluations)
+    names = ", ".join(evaluation.name for evaluation in evaluations)
+    models = ", ".join(dict.fromkeys(evaluation.model for evaluation in evaluations))
+    heading = f"{names}: {models} on {first.dataset}, {' x '.join(map(str, first.points))} points"
     lead = verdict(first) if len(reports) == 1 else f"{len(reports)} runs on {first.dataset}."
     return shell(title=f"{heading} - ssno report", heading=heading, lead=lead, links=links, content="\n".join(parts))
 
