@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.headline import MODELS, RATES
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below
+from ssno.experiments.verdicts import Verdict, below, shown
 from ssno.plots.summary import seed_lines
 
 
@@ -62,15 +63,10 @@ class Resolution(Experiment):
         return {} if self.published_recipe else {"learning_rate": RATES[name]}
 
     def judge(self, results: Results) -> Conclusion:
-        printed = {
-            ("SS-NO", f"{title}, {points}"): value
-            for (points, forced), values in TEACHER_FORCING.items()
-            if forced
-            for title, value in zip(FORCED_PROBLEMS, values, strict=True)
-        }
         sheets = tuple(
-            results.sheet(f"{metric} on test trajectories", metric=metric, published=printed)
+            self.sheet(results, problem, metric)
             for metric in ("rel_l2", "rel_l2_unit_interval", "rel_l2_onestep")
+            for problem in self.grids()
         )
         lines = {
             problem.title: {
@@ -88,6 +84,23 @@ class Resolution(Experiment):
                 )
             },
             tuple(results.records()),
+        )
+
+    def sheet(self, results: Results, problem: Benchmark, metric: str) -> Sheet:
+        """The errors of one problem, models in rows, grids in columns; in [0, 1] units also what the paper prints."""
+        grids = self.grids()[problem]
+        rows = [
+            (name, *(shown(results.summary(name, f"{problem.title}, {points}", metric)) for points in grids))
+            for name in self.models()
+        ]
+        if metric == "rel_l2_unit_interval":
+            column = FORCED_PROBLEMS.index(problem.title)
+            printed = [TEACHER_FORCING.get((points, True)) for points in grids]
+            rows.append(("SS-NO, paper", *("" if values is None else f"{values[column]:g}" for values in printed)))
+        return Sheet(
+            f"{problem.title}: {metric} on test trajectories, mean ± standard deviation over seeds",
+            ("", *(f"{points} points" for points in grids)),
+            tuple(rows),
         )
 
     def verdicts(self, results: Results) -> Iterator[Verdict]:
