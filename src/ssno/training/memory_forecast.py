@@ -51,7 +51,7 @@ def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
         chosen = valid.select(indices=range(trajectories))
         return peak_memory(lambda: score(forecaster, chosen, batch_size=trajectories))
 
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), forecaster.at(options.precision):
         forecaster.train()
         for stage in stages:
             one_step(forecaster, data, replace(stage, frames=stage.pushforward + 1), 1, options.points)
@@ -63,6 +63,7 @@ def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
             lengths = [shortest, *(n for n in growing(stage.frames or len(plan.predicted)) if n > shortest)]
             most = extrapolated_twice(step(stage), growing(batch), lengths, budget=budget)
             peaks.append(most * (HELD_RECOMPUTED if stage.recompute and not stage.parallel else HELD))
+    with torch.random.fork_rng():  # validation has the precision of the weights
         peaks.append(HELD * extrapolated(evaluation, growing(valid_batch), budget=budget).value)
     forecaster.train()
     weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)
