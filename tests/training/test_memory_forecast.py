@@ -139,3 +139,14 @@ def test_forecasts_from_small_parts_are_within_a_fifth(mode) -> None:
     task = task_for(model, data, valid=valid, options=options, window=Window(size=4))
     small, whole = (forecast_memory(task, budget=size * 2**20) for size in (60, 4096))
     assert small == pytest.approx(whole, rel=0.2)
+
+
+def test_a_step_in_bf16_is_forecast_in_bf16(waves, monkeypatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        "ssno.training.memory_forecast.one_step", lambda forecaster, *_: seen.append(forecaster.precision)
+    )
+    task = task_for(SSNO(SSNOConfig.tiny()), waves, precision="bf16")
+    forecast_memory(task)
+    assert set(seen) == {"bf16"}
+    assert task.forecaster.precision == "float32", "validation has the precision of the weights"

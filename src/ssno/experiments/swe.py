@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ssno.data.make.datasets import build_problem
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.evaluation.sphere import STEPS, SphereScores, score_on_sphere, score_rule, sphere_sheet
-from ssno.evaluation.sphere_rules import equivariant_linear, mean_rule, persistence_rule, zonal_linear
+from ssno.evaluation.sphere_rules import coarse_solver, equivariant_linear, mean_rule, persistence_rule, zonal_linear
 from ssno.evaluation.statistics import summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
@@ -34,6 +35,7 @@ from ssno.models.baselines.sfno import SFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
+from ssno.pde.problems.shallow_water import ShallowWater
 from ssno.plots.summary import seed_lines
 from ssno.runs.options import recipe
 from ssno.runs.run import Run
@@ -45,6 +47,8 @@ SFNO, CIRCLES = "SFNO, latitude", "SS-NO, great circles"
 TINY_MODELS = (SFNO, CIRCLES)
 EPOCHS = {SFNO: 6, "SFNO, blind": 6, CIRCLES: 4}
 """At scale `cpu`; the others have two."""
+COARSER = 3
+"""Quarters of the data's latitudes that the solver in the table has."""
 TESTED = 16
 """Trajectories of the test split that are rolled out to their end."""
 SEEN = "0:11"
@@ -143,8 +147,9 @@ class Judged:
         self.case, self.labels = case, [label for label in experiment.models() if results.find(label, case)]
         self.results = results
         trial, _ = results.find(self.labels[0], case)[0]
-        self.train = trial.run.data.load("train")
-        test = replace(trial.run.data, time_index=None).load("test")
+        self.data = trial.run.data
+        self.train = self.data.load("train")
+        test = replace(self.data, time_index=None).load("test")
         self.test = test.select(indices=range(min(TESTED, len(test))))
         self.steps = [step for step in STEPS if step < len(self.test.times)]
 
@@ -172,6 +177,10 @@ class Judged:
             "equivariant-linear": equivariant_linear(frames, degrees=degrees),
             "zonal-linear": zonal_linear(frames, degrees=degrees),
         }
+        problem = build_problem(self.data.name, self.data.preset)  # type: ignore[arg-type]
+        assert isinstance(problem, ShallowWater)
+        coarse = COARSER * problem.nlat // 4
+        rules[f"the solver with {-(-coarse // 3)} degrees"] = coarse_solver(problem, nlat=coarse, units=units)
         return {name: score_rule(rule, self.test, truth) for name, rule in rules.items()}
 
     def at(self, label: str, step: int, *, projected: bool = False, name: str = "rel_l2_area") -> list[float]:
