@@ -32,6 +32,8 @@ def test_an_evaluation_holds_the_scores_of_the_model_and_of_the_rules(make_run) 
     truth = data.read(range(3)).state
     persistence = (truth[:, 1:2] - truth[:, 2:]).flatten(1).norm(dim=1) / truth[:, 2:].flatten(1).norm(dim=1)
     assert found.baselines["persistence"].means["rel_l2"] == pytest.approx(persistence.mean().item(), rel=1e-5)
+    assert "rel_l2_normalised" in found.scores.means
+    assert "rel_l2_normalised" not in found.baselines["persistence"].means, "a rule has no units of its own"
     assert found.seconds > 0
     assert {"commit", "torch", "processor"} <= found.provenance.keys()
     assert found.config["provenance"] == {"commit": "made up"}

@@ -37,6 +37,9 @@ from ssno.runs.saved import run_folder_of
 
 TIMED = 8  # trajectories forecast together when a forecast is timed
 
+UNITLESS = tuple(name for name in EVERY if name != "rel_l2_normalised")
+"""Metrics of rules, which have no normalised units of their own."""
+
 
 def evaluate(
     run: str | Path | RunFolder | Forecaster,
@@ -129,7 +132,7 @@ def evaluate_forecaster(
     plan = window.plan(len(data.times))
     seconds = forecast_seconds(forecaster, data)
     baselines = {
-        name: score(trivial, data, batch_size=batch_size, metrics=EVERY)
+        name: score(trivial, data, batch_size=batch_size, metrics=UNITLESS)
         for name, trivial in trivial_forecasters(data, window).items()
     }
     if solver:
