@@ -153,7 +153,7 @@ def test_double_precision_survives_saving(tmp_path) -> None:
         ({"memory_window": -1}, r"`memory_window` must be 0 \(no memory\) or more, got -1"),
         ({"memory_position": 9}, "`memory_position` must lie between 0 and n_layers = 4, got 9"),
         ({"residual": "both"}, "`residual` must be one of 'sum', 'path', 'none', got 'both'"),
-        ({"boundary": "open"}, "`boundary` must be one of 'zero', 'wrapped', 'one-period', 'even', 'odd', 'learned', got 'open'"),
+        ({"boundary": "open"}, "`boundary` must be one of 'zero', 'wrapped', .*, 'learned', got 'open'"),
         (
             {"boundary": "wrapped", "modes": ModeOptions(damping="absent")},
             "needs damping > 0.*Use boundary='one-period'",
