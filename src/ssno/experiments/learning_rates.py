@@ -1,17 +1,18 @@
-"""Which peak learning rate suits each model of the 2D table: equal trials for all, judged on validation trajectories.
+"""Which peak learning rate suits each model: equal trials for all, judged on validation data.
 
-Every model is trained on TorusLi with each rate for half of the time that it has in the table. `fluids.RATES` are the
-best of each row.
+Models of the 2D table are trained on TorusLi with each rate for half of the time that they have in the table, mixings
+of slices on kt-foil for half of their epochs. `fluids.RATES` and `airfoils.RATES` are the best of each row.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.evaluation.statistics import summarise
+from ssno.experiments import airfoils, fluids
 from ssno.experiments.experiment import Conclusion, Experiment
-from ssno.experiments.fluids import EPOCHS, RATES, FluidTable
 from ssno.experiments.results import Results
-from ssno.experiments.trial import TORUS_LI, Benchmark, Trial
+from ssno.experiments.trial import TORUS_LI, Benchmark, Budget, Trial
 from ssno.experiments.verdicts import fact
 from ssno.plots.summary import seed_dots
 
@@ -20,7 +21,7 @@ BEST = "rel_l2_best_valid"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningRates(FluidTable):
+class LearningRates(fluids.FluidTable):
     """Three rates for every model. There is no published setting: other scales train all alike."""
 
     name: ClassVar[str] = "learning-rates"
@@ -36,28 +37,53 @@ class LearningRates(FluidTable):
 
     def cells(self) -> list[Trial]:
         return [
-            self.cell(name, TORUS_LI, seed, epochs=max(1, EPOCHS[name] // 2), rate=rate, case=f"{rate:g}")
+            self.cell(name, TORUS_LI, seed, epochs=max(1, fluids.EPOCHS[name] // 2), rate=rate, case=f"{rate:g}")
             for seed in self.seed_range()
             for name in self.models()
             for rate in (TRIED[:1] if self.scale == "tiny" else TRIED)
         ]
 
     def judge(self, results: Results) -> Conclusion:
-        labels = dict.fromkeys(trial.label for trial in results.outcomes)
-        cases = dict.fromkeys(trial.case for trial in results.outcomes)
-        drawn = {
-            label: {case: results.values(label, case, BEST) for case in cases if results.find(label, case)}
-            for label in labels
-        }
-        sheet = results.sheet(f"{BEST}: rollouts of validation trajectories, peak rate in columns", metric=BEST)
-        figures = {self.name: lambda: seed_dots(drawn, ylabel=BEST)}
-        verdicts = []
-        for label, errors in drawn.items():
-            means = {case: summarise(values).mean for case, values in errors.items()}
-            best = min(means, key=lambda case: means[case])
-            used = f"{RATES[label]:g}"
-            told = ", ".join(f"{case}: {mean:.3g}" for case, mean in means.items())
-            verdicts.append(
-                fact(f"{label}: {used}, the rate of the table, is the best of those tried", best == used, told)
-            )
-        return Conclusion((sheet,), tuple(verdicts), figures, tuple(results.records()))
+        return rates_judged(self.name, results, used=fluids.RATES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AirfoilRates(airfoils.Airfoils):
+    """Three rates for everything that may happen among slices."""
+
+    name: ClassVar[str] = "airfoil-rates"
+    title: ClassVar[str] = "Peak learning rates on aerofoils, on validation data"
+    place: ClassVar[str] = "Nowhere: how the rates of the table of aerofoils were chosen"
+    published: ClassVar[str] = "Nothing; Transolver trains at 1e-3."
+    cpu_seeds: ClassVar[int] = 1
+    cpu: ClassVar[Budget] = replace(airfoils.Airfoils.cpu, epochs=airfoils.Airfoils.cpu.epochs // 2)
+
+    def cells(self) -> list[Trial]:
+        return [
+            self.cell(name, seed, rate=rate, case=f"{rate:g}")
+            for seed in self.seed_range()
+            for name in self.models()
+            for rate in (TRIED[:1] if self.scale == "tiny" else TRIED)
+        ]
+
+    def judge(self, results: Results) -> Conclusion:
+        return rates_judged(self.name, results, used=airfoils.RATES)
+
+
+def rates_judged(name: str, results: Results, *, used: Mapping[str, float]) -> Conclusion:
+    """The errors of every rate, and whether the rates in use are the best of those tried."""
+    labels = dict.fromkeys(trial.label for trial in results.outcomes)
+    cases = dict.fromkeys(trial.case for trial in results.outcomes)
+    drawn = {
+        label: {case: results.values(label, case, BEST) for case in cases if results.find(label, case)}
+        for label in labels
+    }
+    sheet = results.sheet(f"{BEST}: validation data, peak rate in columns", metric=BEST)
+    verdicts = []
+    for label, errors in drawn.items():
+        means = {case: summarise(values).mean for case, values in errors.items()}
+        best, rate = min(means, key=lambda case: means[case]), f"{used[label]:g}"
+        told = ", ".join(f"{case}: {mean:.3g}" for case, mean in means.items())
+        verdicts.append(fact(f"{label}: {rate}, the rate of the table, is the best of those tried", best == rate, told))
+    figures = {name: lambda: seed_dots(drawn, ylabel=BEST)}
+    return Conclusion((sheet,), tuple(verdicts), figures, tuple(results.records()))
