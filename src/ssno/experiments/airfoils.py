@@ -110,7 +110,9 @@ class Airfoils(Experiment):
         budget = self.budget
         options = recipe(budget.recipe, dataset="kt-foil", seed=seed)
         if self.scale != "paper":
-            options = replace(options, epochs=budget.epochs, learning_rate=rate or RATES[name])
+            options = replace(options, epochs=budget.epochs, learning_rate=RATES[name])
+        if rate is not None:
+            options = replace(options, learning_rate=rate)
         options = replace(options, evaluate_every=max(1, options.epochs // budget.evaluations))
         run = Run(
             data=DataOptions(name="kt-foil", preset=budget.preset),

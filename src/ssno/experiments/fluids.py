@@ -53,7 +53,7 @@ EPOCHS = {"SS-NO": 6, "FFNO": 5, "FNO2D": 4, "U-Net": 11, "GKT": 7, "Factformer"
 core (AMD EPYC, one thread)."""
 FEW = {"Factformer": 64}
 """Trajectories at scale `cpu` of a model whose time does not suffice for all of them once."""
-RATES = {"SS-NO": 3e-3, "FFNO": 3e-3, "FNO2D": 3e-3, "U-Net": 3e-3, "GKT": 3e-3, "Factformer": 1e-3}
+RATES = {"SS-NO": 3e-3, "FFNO": 1e-2, "FNO2D": 1e-2, "U-Net": 1e-3, "GKT": 1e-2, "Factformer": 3e-3}
 """Peak learning rates at scales `cpu` and `night`, chosen by `ssno reproduce learning-rates`."""
 
 

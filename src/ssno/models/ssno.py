@@ -40,6 +40,9 @@ Scanning = TypeVar("Scanning", bound="ScanConfig")
 Conditioning = Literal["planes", "film"]
 BEYOND_WALLS: Boundary = "zero"
 """What the recipe `fast` lets lie beyond walls: the best of those compared by the experiment `walls`."""
+STEPS, LONG_STEPS = (0.3, 3.0), (0.03, 1.0)
+"""Between which the steps of the recipe `fast` start: on one axis and between walls, where kernels a few points long
+learn fastest; and in periodic boxes, where flows want longer ones (results/starting-steps.json)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +100,13 @@ class ScanConfig(MemoryConfig):
         not have, a shifted input then gives the shifted forecast. Selective scans know only zero beyond walls.
         """
         periodic = [periodic] * self.n_dims if isinstance(periodic, bool) else periodic
+        smallest, largest = LONG_STEPS if self.n_dims > 1 and all(periodic) else STEPS
         modes = replace(
-            self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0, starting_norm=2.0 / self.n_dims
+            self.modes,
+            initialisation="grid",
+            smallest_step=smallest,
+            largest_step=largest,
+            starting_norm=2.0 / self.n_dims,
         )
         if self.modes.damping == "absent":
             return replace(self, modes=modes)
