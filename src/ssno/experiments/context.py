@@ -62,6 +62,7 @@ class Context(Experiment):
                 budget=self.budget,
                 case=case_of(problem, given),
                 protocol="memno",
+                **self.precision(),
             )
             for seed in self.seed_range()
             for problem in self.problems_here()

@@ -129,6 +129,10 @@ class Experiment(abc.ABC):
         """Half of SS-NO's width at scale `cpu`, for experiments of many runs."""
         return {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
 
+    def precision(self) -> dict[str, Any]:
+        """bf16 at scale `cpu`, where SS-NO is compared with itself in 2D: as exact (`precision`), and faster."""
+        return {"precision": "bf16"} if self.scale == "cpu" else {}
+
     def recommended(self, config: Config) -> Config:
         """A model with the settings of our recipe, unless the paper's is used; all 1D problems are periodic."""
         return config if self.published_recipe else config.recommended(periodic=True)

@@ -33,7 +33,16 @@ class TeacherForcing2D(Experiment):
         points = self.points(self.by_scale(cpu=32, night=64, paper=64))
         model = self.recommended(self.model(SSNOConfig, n_dims=2, **self.narrow()))
         return [
-            trial(mode, problem, model, points=points, seed=seed, budget=self.budget, rollout=self.unrolling(forcing))
+            trial(
+                mode,
+                problem,
+                model,
+                points=points,
+                seed=seed,
+                budget=self.budget,
+                rollout=self.unrolling(forcing),
+                **self.precision(),
+            )
             for seed in self.seed_range()
             for problem in (self.problems[:1] if self.scale == "tiny" else self.problems)
             for mode, forcing in MODES.items()

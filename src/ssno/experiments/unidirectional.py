@@ -36,6 +36,7 @@ class Directions(Experiment):
                 points=self.points(self.by_scale(cpu=few, paper=many)),
                 seed=seed,
                 budget=self.budget,
+                **(self.precision() if self.problem.n_dims == 2 else {}),
             )
             for seed in self.seed_range()
             for label, model in models.items()
