@@ -18,10 +18,12 @@ def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
     assert filled(written, RESULTS) == written, "run `ssno reproduce --page REPRODUCTION.md`"
 
 
-def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("place", ["page.md", "docs/page.md"])
+def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str) -> None:
     shutil.copytree(RESULTS / "headline", tmp_path / "made" / "cpu" / "headline")
     (tmp_path / "made" / "cpu" / "headline" / "dots.png").write_bytes(b"picture")
-    page = tmp_path / "page.md"
+    page = tmp_path / place
+    page.parent.mkdir(exist_ok=True)
     page.write_text("<!-- summary -->\nold\n<!-- end -->\n<!-- verdicts headline -->\n| **perhaps** |\n<!-- end -->\n")
     main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made")])
     assert "headline" in capsys.readouterr().out
@@ -29,6 +31,7 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
     assert "| KS 0.1: SS-NO below FFNO | **holds** |" in page.read_text()
     assert "perhaps" not in page.read_text()
     assert (tmp_path / "docs" / "images" / "reproduce-dots.png").read_bytes() == b"picture"
+    assert (tmp_path / "results" / "reproduce" / "headline" / "finding.json").is_file()
 
 
 def test_a_conclusion_without_tables_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Pages whose tables are made from stored conclusions: `ssno reproduce --page REPRODUCTION.md`.
 
-A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce beside it:
+A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce, which lies
+beside the page or, for a page in docs, beside docs:
 
     <!-- summary -->                every experiment: what the paper reports, and how many claims hold
     <!-- verdicts NAME -->          the claims of one experiment
@@ -24,8 +25,10 @@ BLOCK = re.compile(r"(<!-- (summary|verdicts|table)(?: ([\w-]+))?(?: (\d+))? -->
 
 
 def write_page(page: Path, *, collected_from: Path) -> list[str]:
-    """Collect conclusions into results/reproduce and docs/images beside the page, fill it, and name them."""
-    results, images = page.parent / "results" / "reproduce", page.parent / "docs" / "images"
+    """Collect conclusions into the project's results/reproduce and docs/images, fill the page, and name them."""
+    folder = page.resolve().parent
+    root = folder.parent if folder.name == "docs" else folder
+    results, images = root / "results" / "reproduce", root / "docs" / "images"
     taken = []
     for path in sorted(collected_from.glob("*/finding.json")):
         target = results / path.parent.name
