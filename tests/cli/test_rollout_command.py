@@ -81,11 +81,19 @@ def test_two_dimensions_and_several_fields(tmp_path, monkeypatch, capsys) -> Non
 def test_other_data_can_be_named_and_no_index_is_refused(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     run_and_data(tmp_path)
-    np.savez("other.npz", u=np.zeros((10, 8, 1, 16), np.float32))
-    with pytest.raises(SystemExit):
-        main(["rollout", "run", "--data", "other.npz"])
-    assert "other.npz" in capsys.readouterr().err
+    np.savez("other.npz", u=2 * np.load("mine.npz")["u"])
+    main(["rollout", "run", "--data", "other.npz", "--json", "--no-draw", "--no-animate"])
+    told = capsys.readouterr()
     opened = open_run("run")
+    other = opened.alike("other.npz").load("test")
+    assert (other.time_step, other.axes[0].length) == (0.5, 4.0)
+    seen = make_examples(opened.forecaster, other, [0])
+    errors = [step["rel_l2"] for step in json.loads(told.out)["steps"]]
+    np.testing.assert_allclose(errors, seen.step_errors().T.numpy(), rtol=1e-6)
+    assert "WARNING" not in told.err
+    with pytest.raises(SystemExit):
+        main(["rollout", "run", "--data", "missing.npz"])
+    assert "missing.npz" in capsys.readouterr().err
     with pytest.raises(ValueError, match="`indices` must name at least one trajectory"):
         make_examples(opened.forecaster, opened.load("test"), [])
 

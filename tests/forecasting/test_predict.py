@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -273,6 +275,71 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
     torch.testing.assert_close(load_dataset("out/next.h5", "all").read(slice(None)).state, expected)
     main([*words, "--overwrite", "--json", "--batch-size", "1", "--given", "4", "--points", "8", "--time-index", "::1"])
     assert json.loads(capsys.readouterr().out)["times"] == [2.0, 4.0]
+
+
+def obstacle_file(path: Path, *, nan: bool = False, points: int = 12) -> Path:
+    """Runs as users store them: time last, own names for times and places, a parameter, an obstacle."""
+    rng = np.random.default_rng(0)
+    state, solid = rng.normal(size=(10, points, 8, 6)), np.zeros((points, 8), np.uint8)
+    solid[2:4, 3:5] = 1
+    if nan:
+        state[:, solid > 0] = np.nan
+    with h5py.File(path, "w") as file:
+        file["temperature"], file["solid"], file["feed"] = state.astype(np.float32), solid, rng.uniform(size=10)
+        file["clock_s"], file["across_m"] = 0.5 * np.arange(6), np.arange(points) / points
+        file["height_m"] = (np.arange(8) + 0.5) / 4
+    return path
+
+
+@pytest.mark.parametrize("mask", ["solid", "nan"])
+def test_the_command_reads_its_input_as_the_run_read_its_data(tmp_path, monkeypatch, capsys, mask) -> None:
+    monkeypatch.chdir(tmp_path)
+    obstacle_file(tmp_path / "mine.h5", nan=mask == "nan")
+    obstacle_file(tmp_path / "now.h5", nan=mask == "nan")
+    once = ["--axes", "batch x y time", "--arrays", "temperature", "--times", "clock_s", "--context", "feed"]
+    once += ["--mask", mask, "--coordinates", "across_m", "height_m", "--periodic", "x"]
+    said = [f"--data.{word[2:]}" if word.startswith("--") else word for word in once]
+    main(["train", "mine.h5", *said, "--model", "ssno:tiny", "--train.epochs", "1", "--name", "own"])
+    asked = ["predict", "runs/own", "--steps", "4"]
+    main([*asked, "--input", "now.h5", "--output", "again.h5", *once])
+    capsys.readouterr()
+    main([*asked, "--input", "now.h5", "--output", "next.h5"])
+    assert "WARNING" not in capsys.readouterr().err
+    again, found = (load_dataset(f"{name}.h5", "all") for name in ("again", "next"))
+    assert torch.equal(found.read(slice(None)).state, again.read(slice(None)).state)
+    assert (found.mask, found.axes) == (("solid" if mask == "solid" else "mask"), again.axes)
+    assert [axis.periodic for axis in found.axes] == [True, False]
+    assert (found.read(slice(None)).state[..., 2:4, 3:5] == 0).all()
+    main([*asked, "--input", "next.h5", "--output", "later.h5"])  # which describes itself
+    main(
+        [*asked, "--input", "next.h5", "--output", "later.h5", "--overwrite", "--context", "feed", "--mask", found.mask]
+    )
+    assert load_dataset("later.h5", "all").times[0] == 0.5 * 10
+    main(["evaluate", "runs/own", "--data", "now.h5", "--split", "valid"])
+    main(["evaluate", "runs/own", "--split", "valid"])
+    elsewhere, own = (
+        json.loads((tmp_path / "runs" / "own" / f"{name}.json").read_text())
+        for name in ("evaluation-now-valid", "evaluation-valid")
+    )
+    assert elsewhere["scores"]["means"] == own["scores"]["means"]
+
+
+def test_inputs_with_another_step_or_grid_are_warned_of_and_options_given_anew_win(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    obstacle_file(tmp_path / "mine.h5")
+    obstacle_file(tmp_path / "fine.h5", points=24)
+    said = ["--data.axes", "batch x y time", "--data.arrays", "temperature", "--data.times", "clock_s"]
+    said += ["--data.coordinates", "across_m", "height_m"]
+    main(["train", "mine.h5", *said, "--model", "ssno:tiny", "--train.epochs", "1", "--name", "own"])
+    main(["predict", "runs/own", "--input", "fine.h5", "--output", "a.h5", "--dt", "1", "--lengths", "1", "2"])
+    err = capsys.readouterr().err
+    assert "WARNING: these data have 24 x 8 points, own was trained on 12 x 8." in err
+    assert "WARNING: frames of these data are 1 apart, those own was trained on 0.5." in err
+    assert load_dataset("a.h5", "all").time_step == 1.0
+    main(["predict", "runs/own", "--input", "fine.h5", "--output", "b.h5", "--points", "12", "8"])
+    assert "WARNING" not in capsys.readouterr().err
 
 
 def test_the_command_exits_with_a_code_when_a_forecast_is_not_finite(tmp_path, monkeypatch, capsys) -> None:

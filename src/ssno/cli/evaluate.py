@@ -9,8 +9,7 @@ from rich.table import Table
 
 from ssno.base import byte_size, duration, to_text
 from ssno.base.live_memory import peak_memory
-from ssno.cli.other_grid import warn_of_other_grid
-from ssno.data.options import DataOptions
+from ssno.cli.other_data import warn_of_other_grid, warn_of_other_step
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
 from ssno.evaluation.evaluate import choose, first_forecasts, forecast_seconds, rows_of
@@ -56,7 +55,7 @@ def evaluate(
             every n-th point where that fits, else (periodic fields) what that grid resolves.
         time_index: Frames to use, START:STOP:STEP.
         trajectories: Only the first so many.
-        data: Other data than the run's: a dataset's name, a file or a folder.
+        data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         solver: Also score the solver that made the data: on the model's grid, and within the model's time.
         ensemble: Also score all runs together: the mean of their forecasts, and how honest their spread is.
         batch_size: Trajectories at once; changes memory, not results.
@@ -73,7 +72,7 @@ def evaluate(
     if batch_size < 1:
         raise ValueError(f"`--batch-size` must be at least 1, got {batch_size}.")
     chosen: dict[str, Any] = {
-        "data": None if data is None else DataOptions(name=data),
+        "data": data,
         "split": split,
         "points": points,
         "time_index": time_index,
@@ -85,9 +84,11 @@ def evaluate(
         report_plan([*plans, together(plans)] if ensemble else plans, as_json=json)
         return
     found = [evaluate_run(run, **chosen, solver=solver, batch_size=batch_size) for run in runs]
-    if data is not None and points is None:
-        for run, evaluation in zip(runs, found, strict=True):
-            warn_of_other_grid(open_run(run), evaluation.points)
+    if data is not None:
+        for opened, evaluation in zip(map(open_run, runs), found, strict=True):
+            if points is None:
+                warn_of_other_grid(opened, evaluation.points)
+            warn_of_other_step(opened, evaluation.times)
     if ensemble:
         found.append(evaluate_ensemble(runs, **chosen, batch_size=batch_size))
     if csv is not None:
@@ -178,7 +179,7 @@ def foresee(
     *,
     solver: bool,
     batch_size: int,
-    data: DataOptions | None,
+    data: str | None,
     split: str,
     points: tuple[int, ...] | None,
     time_index: str | None,
@@ -191,7 +192,7 @@ def foresee(
     one = chosen.select(indices=range(1))
     # The rollout, and about as much again for one-step forecasts, rules and metrics.
     seconds = 2 * forecast_seconds(run.forecaster, one, together=1) * len(chosen)
-    described = run.data if data is None else data
+    described = run.data if data is None else run.alike(data)
     if solver and described is not None:
         seconds += (
             2 * measured(on_grid(problem_of(described), one.axes[0].points), parameters_of(one, [0])) * len(chosen)

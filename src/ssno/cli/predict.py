@@ -1,7 +1,7 @@
 """`ssno predict RUN --input FILE --output FILE`: forecast without truth, as far as you like."""
 
 import json as json_format
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import cost_rows
+from ssno.cli.other_data import warn_of_other_grid, warn_of_other_step
 from ssno.cli.progress import progress
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
-from ssno.data.load import load_dataset, parse_index
 from ssno.data.store.growing import block_frames
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.forecasting.runaway import NOT_FINITE
 from ssno.native.precision import Precision
-from ssno.runs.saved import load_forecaster
+from ssno.runs.folder import open_run
 from ssno.training.interruption import EXIT_DIVERGED
 
 LISTED = 8  # troubles that are printed; --json has them all
@@ -63,22 +63,20 @@ def predict(
             fits, else (periodic fields) what that grid resolves.
         time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
         time_step: Time between frames, if the input holds a single one.
-        read: What the file does not say.
+        read: What neither the file says nor the run: without these, the input is read as the run's own data were.
         batch_size: Trajectories forecast together.
         precision: Numbers the model computes in: float32, bf16 or float64; by default those of its weights.
         overwrite: Replace the output if it exists.
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
-    forecaster = load_forecaster(run, device="auto", precision=precision)
-    data = load_dataset(
-        input,
-        split,
-        points=points,
-        reduction=None,
-        time_index=None if time_index is None else parse_index(time_index),
-        **asdict(read),
-    )
+    opened = open_run(run, precision=precision)
+    forecaster = opened.forecaster
+    alike = replace(opened, data=opened.alike(input, read))
+    data = alike.load(split, points=points, time_index=time_index)
+    if points is None:
+        warn_of_other_grid(opened, [axis.points for axis in data.axes])
+    warn_of_other_step(opened, data.times.tolist())
     data = data.select(indices=indices) if indices else data
     if dry_run:
         job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)

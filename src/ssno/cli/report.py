@@ -5,7 +5,6 @@ from pathlib import Path
 import tyro
 
 from ssno.base import byte_size, to_text
-from ssno.data.options import DataOptions
 from ssno.report.make import make_report
 
 
@@ -26,7 +25,7 @@ def report(
 
     Args:
         runs: Folders of training runs, or names of bundled checkpoints.
-        data: Other data than the runs': a dataset's name, a file or a folder.
+        data: Other data than the runs': a dataset's name, a file or a folder, read with the options of each run's own.
         split: Which part of the data: train, valid or test.
         points: Grid points along the first axis, to report on another resolution.
         ensemble: Also take all runs together: their mean forecast, its uncertainty, and whether that is honest.
@@ -34,8 +33,7 @@ def report(
             several runs report-A-B.html beside their folders.
         json: Print where the page is as JSON.
     """
-    options = None if data is None else DataOptions(name=data)
-    path = make_report(runs, data=options, split=split, points=points, ensemble=ensemble, out=out)
+    path = make_report(runs, data=data, split=split, points=points, ensemble=ensemble, out=out)
     written = path.stat().st_size
     if json:
         print(to_text({"path": str(path), "bytes": written}, indent=2))

@@ -1,5 +1,6 @@
 """`ssno rollout RUN`: forecast trajectories whose truth is known, print the error of every step, draw and animate."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import tyro
@@ -7,8 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.cli.other_grid import warn_of_other_grid
-from ssno.data.options import DataOptions
+from ssno.cli.other_data import warn_of_other_grid, warn_of_other_step
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.models.bundled import results_folder
@@ -20,7 +20,7 @@ from ssno.plots.globe import sphere_panels
 from ssno.plots.panels import frame_panels
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
-from ssno.runs.folder import load_chosen, open_run
+from ssno.runs.folder import open_run
 from ssno.runs.layout import ROLLOUT
 
 
@@ -47,7 +47,7 @@ def rollout(
             pictures go to ./runs/pretrained/NAME/rollout.
         index: Trajectories to forecast, numbered from 0.
         split: Where they are: train, valid or test.
-        data: Other data than the run's: a dataset's name, a file or a folder.
+        data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         points: Grid points along the first axis, to forecast at another resolution than that of training.
         draw: Draw panels.
         animate: Make animations.
@@ -59,9 +59,10 @@ def rollout(
     if data is None:
         trajectories = opened.load(split, points=points)
     else:
-        trajectories = load_chosen(DataOptions(name=data), split, points=points)
+        trajectories = replace(opened, data=opened.alike(data)).load(split, points=points)
         if points is None:
             warn_of_other_grid(opened, [axis.points for axis in trajectories.axes])
+        warn_of_other_step(opened, trajectories.times.tolist())
     seen = make_examples(opened.forecaster, trajectories, index)
     folder = results_folder(opened.folder) / ROLLOUT if out is None else out
     suffix = "" if points is None else f"-{points}"

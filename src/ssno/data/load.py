@@ -138,10 +138,10 @@ def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = S
         return {WHOLE: concatenate([open_any(chunk, options)[WHOLE] for chunk in chunks])}
     inner = folder / "data"
     folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
-    loose = _data_files(folder)
+    loose = data_files(folder)
     found = {}
     for name in wanted:
-        files = _data_files(folder / name) if (folder / name).is_dir() else []
+        files = data_files(folder / name) if (folder / name).is_dir() else []
         files = files or [file for file in loose if name in _words(file)]
         if files:
             found[name] = concatenate([_take(file, name, options) for file in files])
@@ -200,7 +200,7 @@ def open_any(path: Path, options: ReadOptions) -> Mapping[str, Trajectories]:
     return open_contents(examine(path), options)
 
 
-def _data_files(folder: Path) -> list[Path]:
+def data_files(folder: Path) -> list[Path]:
     """Data files of a folder in the order of their numbers: `part_2` before `part_10`."""
 
     def key(path: Path) -> list[tuple[int, str]]:

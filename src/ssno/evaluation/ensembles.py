@@ -30,7 +30,7 @@ from ssno.runs.saved import run_folder_of
 def evaluate_ensemble(
     runs: Sequence[str | Path | RunFolder],
     *,
-    data: Trajectories | DataOptions | None = None,
+    data: Trajectories | DataOptions | str | Path | None = None,
     split: str = "test",
     points: Points | None = None,
     time_index: str | None = None,

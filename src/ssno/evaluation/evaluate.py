@@ -43,7 +43,7 @@ UNITLESS = tuple(name for name in EVERY if name != "rel_l2_normalised")
 
 def evaluate(
     run: str | Path | RunFolder | Forecaster,
-    data: Trajectories | DataOptions | None = None,
+    data: Trajectories | DataOptions | str | Path | None = None,
     *,
     split: str = "test",
     points: Points | None = None,
@@ -60,7 +60,8 @@ def evaluate(
     Args:
         run: the folder of a run, or of one of its checkpoints; or the name of a bundled checkpoint; or an opened run
             (`ssno.runs.open_run`, which takes a module of your own); or a forecaster, about which nothing is written.
-        data: trajectories to evaluate on, or their description; by default those that the run describes.
+        data: trajectories to evaluate on, or their description; a name, file or folder is read as the run's own data
+            were (`RunFolder.alike`); by default those that the run describes.
         split: which part of the run's data.
         points: read the data on a grid with this many points along the first axis, or along each; every n-th point
             where that fits, else the band-limited part of periodic fields; by default the training grid.
@@ -75,7 +76,7 @@ def evaluate(
     write = write and not isinstance(run, Forecaster)
     run = opened(run, device=device, precision=precision)
     chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
-    described = replace(run, data=data) if isinstance(data, DataOptions) else run
+    described = run if data is None or isinstance(data, Trajectories) else replace(run, data=described_by(run, data))
     evaluation = evaluate_forecaster(
         described, run.forecaster, chosen, split=split, solver=solver, batch_size=batch_size
     )
@@ -101,7 +102,7 @@ def opened(
 
 def choose(
     run: RunFolder,
-    data: Trajectories | DataOptions | None,
+    data: Trajectories | DataOptions | str | Path | None,
     split: str,
     *,
     points: Points | None,
@@ -110,11 +111,16 @@ def choose(
 ) -> Trajectories:
     """The trajectories that the arguments of `evaluate` mean."""
     if not isinstance(data, Trajectories):
-        described = run if data is None else replace(run, data=data)
+        described = run if data is None else replace(run, data=described_by(run, data))
         return described.load(split, points=points, time_index=time_index, trajectories=trajectories)
     if (points, time_index, trajectories) != (None, None, None):
         raise ValueError("`points`, `time_index` and `trajectories` do not change given `data`; use its `select`.")
     return data
+
+
+def described_by(run: RunFolder, data: DataOptions | str | Path) -> DataOptions:
+    """A description; a mere name is read as the run's own data were."""
+    return data if isinstance(data, DataOptions) else run.alike(data)
 
 
 def evaluate_forecaster(

@@ -165,6 +165,7 @@ def predict(
             "commit": provenance()["commit"],
             "given_frames": len(job.given),
             "last_given_time": float(data.times[job.given[-1]]),
+            **({} if forecaster.mask is None else {"mask_field": forecaster.mask}),
         },
     )
     runaways: list[Runaway] = []

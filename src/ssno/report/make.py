@@ -31,7 +31,7 @@ NAMED = 3
 def make_report(
     runs: Sequence[str | Path | RunFolder],
     *,
-    data: Trajectories | DataOptions | None = None,
+    data: Trajectories | DataOptions | str | Path | None = None,
     split: str = "test",
     points: int | None = None,
     ensemble: bool = False,
@@ -41,7 +41,7 @@ def make_report(
 
     Args:
         runs: folders of runs, names of bundled checkpoints, or opened runs (`open_run`).
-        data: trajectories or their description, instead of those that the runs describe.
+        data: trajectories, their description, or their name (`evaluate`), instead of those that the runs describe.
         split: which part of the data: train, valid or test.
         points: grid points along the first axis, to report on another resolution.
         ensemble: also take all runs together.
@@ -73,7 +73,9 @@ def default_path(runs: Sequence[RunFolder]) -> Path:
     return home.parent / report_file(listed)
 
 
-def one(run: RunFolder, data: Trajectories | DataOptions | None, *, split: str, points: int | None) -> RunReport:
+def one(
+    run: RunFolder, data: Trajectories | DataOptions | str | Path | None, *, split: str, points: int | None
+) -> RunReport:
     """Everything about one run."""
     chosen = choose(run, data, split, points=points, time_index=None, trajectories=None)
     usual = data is None and split == "test" and points is None and run.folder == run_folder_of(run.folder)

@@ -15,6 +15,9 @@ import torch
 from torch import nn
 
 from ssno.base import description_from_json
+from ssno.data.alike import read_alike, with_fields
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.options import DataOptions
 from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
@@ -61,6 +64,16 @@ class RunFolder:
         return tuple(shape[3:]) if isinstance(shape, list) else None
 
     @property
+    def time_step(self) -> float | None:
+        """Time between the frames it was trained on, if its config says."""
+        data = self.config.get("data")
+        known = data.get("train") if isinstance(data, dict) else None
+        if not isinstance(known, dict) or not isinstance(known.get("times"), list) or "shape" not in known:
+            return None
+        first, last = known["times"]
+        return (last - first) / max(1, known["shape"][1] - 1)
+
+    @property
     def model(self) -> str:
         """The model as commands call it."""
         return str(self.config["config"].get("model"))
@@ -79,7 +92,16 @@ class RunFolder:
                 f"{self.folder} was started from Python, whose data have no description. Say which trajectories to "
                 "use: `data` from Python, --data NAME_OR_PATH on the command line."
             )
-        return load_chosen(self.data, split, points=points, time_index=time_index, trajectories=trajectories)
+        found = load_chosen(self.data, split, points=points, time_index=time_index, trajectories=trajectories)
+        return with_fields(found, self.forecaster.normalisers.context.fields, self.forecaster.mask)
+
+    def alike(self, path: str | Path, given: ReadOptions = DEFAULTS) -> DataOptions:
+        """Other data, read as the run's own were (`ssno.data.alike`), except for what is `given`."""
+        own = DataOptions() if self.data is None else self.data
+        options = DataOptions(name=str(path), **vars(read_alike(path, own, given)))
+        if str(path) == own.name and not Path(path).exists():  # the dataset of training, by its name
+            options = replace(options, viscosity=given.viscosity or own.viscosity, preset=own.preset)
+        return options
 
     def _section(self, name: str) -> dict[str, Any]:
         run = self.config.get("run")

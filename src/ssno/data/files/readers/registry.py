@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ssno.data.context import choose_context
+from ssno.data.context import NONE, choose_context
 from ssno.data.errors import DataError
 from ssno.data.files.probe import BUDGET, Contents, contents_of
 from ssno.data.files.readers import fourierflow, li, lpsda, pdebench, plain, poseidon, well
@@ -65,13 +65,14 @@ def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mappin
 
 def _chosen(data: Trajectories, reader: Reader, options: ReadOptions) -> Trajectories:
     """Context, mask and boundaries as the user wants them, where the reader left that to the file."""
+    mask = None if options.mask is None else options.mask.rsplit("/", 1)[-1]
     if options.context and "context" not in reader.takes:
-        data = choose_context(data, options.context)
-    if options.mask is not None:
-        name = options.mask.rsplit("/", 1)[-1]
-        if name != NAN and name not in data.context_fields:
-            data = choose_context(data, (*data.context_fields, name))
-        data = data.masked(name)
+        wanted = () if options.context == NONE else options.context
+        data = choose_context(data, (*wanted, *(() if mask in (None, NAN, *wanted) else (mask,))) or NONE)
+    if mask is not None:
+        if mask != NAN and mask not in data.context_fields:
+            data = choose_context(data, (*data.context_fields, mask))
+        data = data.masked(mask)
     if "periodic" in options.given - reader.takes:
         flags = periodic_flags(options.periodic, [axis.name for axis in data.axes])
         data = replace(data, axes=tuple(replace(a, periodic=flag) for a, flag in zip(data.axes, flags, strict=True)))
