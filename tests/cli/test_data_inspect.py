@@ -32,6 +32,38 @@ def test_a_file_without_names_is_listed_and_a_call_suggested(folder, capsys) -> 
     assert not (folder / "mine-inspect.png").exists()
 
 
+def test_a_group_for_each_run_is_listed_once_and_a_call_for_all_is_suggested(folder, capsys) -> None:
+    with h5py.File("runs.h5", "w") as file:
+        for run in range(12):
+            file[f"{run:04d}/data"], file[f"{run:04d}/grid/t"] = np.full((11, 8, 8, 2), run), np.arange(11.0)
+    main(["data", "inspect", "runs.h5"])
+    printed = capsys.readouterr().out
+    assert "0000/data" in printed
+    assert "0001/data" not in printed
+    assert "11 more groups" in printed
+    call = 'ssno data inspect runs.h5 --axes "time x y channel"'
+    assert f"A guess, to be checked: {call}\n" in printed
+    main([*call.split()[1:4], "--axes", "time x y channel", "--no-draw"])
+    assert "runs: 12 trajectories of 11 frames, dt 1" in capsys.readouterr().out
+
+
+def test_one_name_that_says_nothing_is_guessed_to_count_runs(folder, capsys) -> None:
+    with h5py.File("named.h5", "w") as file:
+        file["u"] = np.zeros((6, 9, 16, 8))
+        for axis, name in enumerate(("widget", "time", "y", "x")):
+            file["u"].dims[axis].label = name
+    main(["data", "inspect", "named.h5"])
+    assert 'ssno data inspect named.h5 --axes "batch time y x"' in capsys.readouterr().out
+
+
+def test_a_folder_of_runs_is_called_so(folder, capsys) -> None:
+    (folder / "runs").mkdir()
+    for run in range(3):
+        np.save(folder / "runs" / f"run_{run}.npy", np.full((5, 8), run))
+    main(["data", "inspect", "runs", "--axes", "time x", "--no-draw"])
+    assert "runs: folder of runs (folder)" in capsys.readouterr().out
+
+
 def test_with_axes_it_is_described_drawn_and_the_training_command_printed(folder, capsys) -> None:
     main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--dt", "0.1", "--lengths", "2"])
     printed = capsys.readouterr().out

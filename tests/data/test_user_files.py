@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+from scipy.io import netcdf_file
 
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
@@ -31,6 +32,8 @@ def flags(data) -> dict[str, bool]:
         (False, {"x": False, "y": False}),
         (("x",), {"x": True, "y": False}),
         (("none",), {"x": False, "y": False}),
+        ("x", {"x": True, "y": False}),
+        ("none", {"x": False, "y": False}),
         ([False, True], {"x": True, "y": False}),  # in the order of the axes as they were named: y, then x
     ],
 )
@@ -88,6 +91,66 @@ def test_dimensions_that_count_runs_are_batch(tmp_path, word) -> None:
         for axis, name in enumerate((word, "time", "y", "x")):
             file["u"].dims[axis].label = name
     assert load_dataset(tmp_path / "a.nc", "all").shape == (5, 6, 1, 4, 8)
+
+
+def twins(folder) -> list:
+    """One set of runs three times: bare HDF5 with time last, classic NetCDF, and NetCDF 4."""
+    names = ("run", "across_m", "height_m", "clock_s")
+    solid = np.zeros((8, 4), np.int8)
+    solid[2:4, 1] = 1
+    arrays = {
+        "temperature": (VALUES.transpose(0, 2, 3, 1).astype(np.float32), names),
+        "solid": (solid, names[1:3]),
+        "feed": (np.linspace(0.1, 0.5, 5), names[:1]),
+        "across_m": (np.arange(8) / 4, names[1:2]),
+        "height_m": (np.arange(4) + 0.5, names[2:3]),
+        "clock_s": (0.25 * np.arange(6), names[3:]),
+    }
+    with h5py.File(folder / "bare.h5", "w") as file:
+        for key, (values, _) in arrays.items():
+            file[key] = values
+    with netcdf_file(folder / "classic.nc", "w") as file:
+        for key, size in zip(names, (5, 8, 4, 6), strict=True):
+            file.createDimension(key, size)
+        for key, (values, dims) in arrays.items():
+            file.createVariable(key, values.dtype, dims)[:] = values
+    with h5py.File(folder / "four.nc", "w") as file:
+        for key, (values, _) in arrays.items():
+            file[key] = values
+        file["run"] = np.arange(5.0)
+        for key in names:
+            file[key].make_scale(key)
+        for key, (values, dims) in arrays.items():
+            for axis in range(values.ndim if key not in names else 0):
+                file[key].dims[axis].attach_scale(file[dims[axis]])
+    return [folder / name for name in ("bare.h5", "classic.nc", "four.nc")]
+
+
+def test_twins_in_other_formats_are_read_to_the_same_numbers(tmp_path) -> None:
+    said = {"arrays": "temperature", "times": "clock_s", "coordinates": ("across_m", "height_m")}
+    said |= {"context": "feed", "mask": "solid"}
+    files = twins(tmp_path)
+    first, *others = [load_dataset(path, "all", axes="batch x y time", periodic="x", **said) for path in files]
+    named = [load_dataset(path, "all", periodic="across_m", **said) for path in files[1:]]
+    wanted = first.read(slice(None))
+    assert (wanted.state[..., 2:4, 1] == 0).all()
+    for data in (*others, *named):
+        found = data.read(slice(None))
+        assert (found.state == wanted.state).all()
+        assert (found.context == wanted.context).all()
+        assert (data.fields, data.context_fields, data.mask) == (("temperature",), ("feed", "solid"), "solid")
+        assert (data.times == first.times).all()
+        assert [axis.coordinates().tolist() for axis in data.axes] == [
+            axis.coordinates().tolist() for axis in first.axes
+        ]
+        assert [axis.periodic for axis in data.axes] == [True, False]
+
+
+def test_dimensions_of_which_none_is_time_are_told(tmp_path) -> None:
+    _, *named = twins(tmp_path)
+    for path in named:
+        with pytest.raises(DataError, match=r"are called run, across_m, height_m, clock_s.* --times NAME"):
+            load_dataset(path, arrays="temperature")
 
 
 def test_pdebenchs_flows_in_one_dimension_are_batch_time_x(tmp_path) -> None:
@@ -254,6 +317,15 @@ def test_a_group_for_each_run_is_one_set(tmp_path) -> None:
     numbers = np.arange(11.0)  # run10 comes after run9
     np.testing.assert_allclose(frames.state[:, 0, 0, 0], numbers)
     np.testing.assert_allclose(frames.context[:, 3, :, 5], np.stack([0.01 * numbers, 0.5 * numbers], 1), rtol=1e-6)
+
+
+def test_a_coordinate_of_fitting_length_comes_before_one_time_too_many(tmp_path) -> None:
+    """Nine times belong to nine frames, though there are eight points along y."""
+    with h5py.File(tmp_path / "runs.h5", "w") as file:
+        file["x"], file["y"] = np.arange(16) / 16, np.arange(8) / 8
+        for run in range(3):
+            file[f"run{run}/u"], file[f"run{run}/time"] = np.full((9, 16, 8), float(run)), 0.1 * np.arange(9)
+    assert load_dataset(tmp_path / "runs.h5", "all").shape == (3, 9, 1, 16, 8)
 
 
 def test_groups_of_other_lengths_are_resampled_to_the_shortest(tmp_path) -> None:

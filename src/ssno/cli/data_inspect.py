@@ -21,6 +21,7 @@ from ssno.plots.gallery import gallery
 from ssno.plots.style import save
 
 SHOWN = {1: 4, 2: 2, 3: 1}  # trajectories drawn, by the number of space axes
+ALIKE = 3  # groups at least that are shown as one
 LISTED = 8  # numbers of a list that are printed; --json has them all
 WIDE = 100  # columns of a terminal on which long headings have room
 
@@ -100,7 +101,8 @@ def show(found: Inspection, drawn: Path | None, console: Console | None = None) 
     console.print(f"[bold]{escape(found.path)}[/bold]: {escape(found.format or 'not recognised')} ({found.container})")
     if found.format is None or found.format == "arrays":
         listing = Table("array", "holds", box=SIMPLE_HEAD, pad_edge=False)
-        for name, what in {**found.arrays, **{n: f"not read: {why}" for n, why in found.refused.items()}}.items():
+        refused = {name: f"not read: {why}" for name, why in found.refused.items()}
+        for name, what in {**folded(found.arrays), **refused}.items():
             listing.add_row(escape(name), escape(what))
         console.print(listing)
     if found.problem is not None:
@@ -129,6 +131,19 @@ def show(found: Inspection, drawn: Path | None, console: Console | None = None) 
     if drawn is not None:
         console.print(f"Picture: {escape(str(drawn))}")
     console.print(f"Train on it: [bold]{escape(found.command)}[/bold]", soft_wrap=True)
+
+
+def folded(arrays: Mapping[str, str]) -> dict[str, str]:
+    """What arrays hold; of groups that are all alike, such as one for each run, the first stands for the others."""
+    inside: dict[str, dict[str, str]] = {}
+    for name, what in arrays.items():
+        group, slash, inner = name.partition("/")
+        if slash:
+            inside.setdefault(group, {})[inner] = what
+    if len(inside) < ALIKE or any(held != inside[min(inside)] for held in inside.values()):
+        return dict(arrays)
+    kept = {name: what for name, what in arrays.items() if "/" not in name or name.startswith(f"{min(inside)}/")}
+    return {**kept, f"{len(inside) - 1} more groups": "the same"}
 
 
 def facts(found: Inspection) -> list[str]:

@@ -25,7 +25,7 @@ def box(
     *,
     lengths: Sequence[float | int] | None = None,
     offsets: Sequence[float | int] | None = None,
-    periodic: Periodic | Sequence[bool] = True,
+    periodic: Periodic | Sequence[bool] | str = True,
 ) -> tuple[Axis, ...]:
     """Axes of a box with the given lengths, 1 each if not given."""
     for label, values in (("lengths", lengths), ("offsets", offsets)):
@@ -36,11 +36,11 @@ def box(
     return tuple(Axis(name, float(length), count, float(offset), flag) for name, count, length, offset, flag in columns)
 
 
-def periodic_flags(periodic: Periodic | Sequence[bool], names: Sequence[str]) -> tuple[bool, ...]:
+def periodic_flags(periodic: Periodic | Sequence[bool] | str, names: Sequence[str]) -> tuple[bool, ...]:
     """Whether each of the axes called `names` repeats."""
     if isinstance(periodic, bool):
         return (periodic,) * len(names)
-    chosen = tuple(periodic)
+    chosen = (periodic,) if isinstance(periodic, str) else tuple(periodic)
     if chosen in (("all",), ("none",)):
         return (chosen == ("all",),) * len(names)
     if all(isinstance(flag, bool) for flag in chosen) and len(chosen) == len(names):

@@ -139,7 +139,7 @@ class Trajectories:
         lengths: Sequence[float | int] | None = None,
         spacing: Sequence[float | int] | None = None,
         offsets: Sequence[float | int] | None = None,
-        periodic: Periodic | Sequence[bool] = True,
+        periodic: Periodic | Sequence[bool] | str = True,
         parameters: Mapping[str, np.ndarray] | None = None,
     ) -> "Trajectories":
         """Your own array: (batch, time, channel, *grid), or as `axes` says, for example "batch time x channel".

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ssno.data.errors import DataError
+from ssno.data.files.patterns import MEANING, SPACE
 from ssno.data.files.probe import Contents
-from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.plain import run_groups
+from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
 from ssno.data.files.readers.zarr import is_zarr
 from ssno.data.files.suggest import suggest_axes, train_command
@@ -95,8 +97,9 @@ def inspect_data(
     the report and the trajectories (none if the file was not recognised).
     """
     if path.is_dir() and not is_zarr(path):
-        found = Inspection(str(path), "folder", "folder of splits", {}, {})
         sets, _ = open_sets(path, options)
+        kind = "folder of runs" if set(sets) == {WHOLE} else "folder of splits"
+        found = Inspection(str(path), "folder", kind, {}, {})
     else:
         contents = examine(path)
         listed = {name: f"{np.dtype(stored.dtype)} {stored.shape}" for name, stored in contents.arrays.items()}
@@ -210,12 +213,25 @@ def _leaks(hashes: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], *
 
 
 def _retry(path: Path, contents: Contents, options: ReadOptions) -> str:
-    """How to call `inspect` again for a file whose axes nobody named."""
+    """How to call `inspect` again for a file whose axes nobody named; the first group stands for one of each run."""
+    groups = run_groups(contents)
+    contents = groups[0] if groups else contents
     largest = max((stored.shape for stored in contents.arrays.values()), key=math.prod, default=())
     arrays = options.arrays or tuple(name for name, stored in contents.arrays.items() if stored.shape == largest)
     beside = {name: stored.shape for name, stored in contents.arrays.items()}
-    axes = suggest_axes(contents[arrays[0]].shape, beside) if arrays and arrays[0] in contents.arrays else None
+    first = contents.arrays.get(arrays[0]) if arrays else None
+    axes = None if first is None else _called(first.dims) or suggest_axes(first.shape, beside)
     if axes is None or options.axes is not None:
         return ""
-    chosen = f" --arrays {' '.join(arrays)}" if len(contents.arrays) > 1 else ""
+    others = [name for name, shape in beside.items() if len(shape) == len(largest) and name not in arrays]
+    chosen = f" --arrays {' '.join(arrays)}" if len(beside) > 1 and (others or not groups) else ""
     return f'ssno data inspect {path}{chosen} --axes "{axes}"'
+
+
+def _called(dims: tuple[str, ...]) -> str | None:
+    """Names of dimensions of which all but one are understood: that one counts trajectories."""
+    words = [MEANING.get(name.lower(), name.lower()) for name in dims]
+    unknown = [word for word in words if word not in ("batch", "time", "channel", *SPACE)]
+    if len(unknown) != 1 or "batch" in words or "time" not in words:
+        return None
+    return " ".join("batch" if word == unknown[0] else word for word in words)

@@ -167,18 +167,20 @@ def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
         words = ["time" if dim == options.times else _word(dim) for dim in stored.dims]
     else:
         lengths = _coordinate_lengths(contents, options)
-        owners = [
-            [word for word, n in lengths.items() if n == size or (word == "time" and n == size + 1)]
-            for size in stored.shape
-        ]
+        owners = [[word for word, n in lengths.items() if n == size] for size in stored.shape]
+        if not any("time" in owner for owner in owners):  # PDEBench has one time more than frames
+            late = [size + 1 == lengths.get("time") for size in stored.shape]
+            owners = [[*owner, "time"] if one else owner for owner, one in zip(owners, late, strict=True)]
         words = [owner[0] if len(owner) == 1 else "" for owner in owners]
         if words and not words[0] and all(words[1:]):
             words[0] = "batch"  # everything after the first axis has a coordinate, so the first counts trajectories
     if all(words) and len(set(words)) == len(words) and "time" in words:
         return parse_pattern(" ".join(words))
     beside = {name: other.shape for name, other in contents.arrays.items()}
+    known = "have no names" if not stored.dims else f"are called {', '.join(stored.dims)}, which does not say all"
+    hint = "" if not stored.dims or "time" in words else "Say which is time, --times NAME. Or else: "
     raise DataError(
-        f"The axes of {stored.array.label}, of shape {stored.shape}, have no names. Name them, one word per axis: "
+        f"The axes of {stored.array.label}, of shape {stored.shape}, {known}. {hint}Name them, one word per axis: "
         f'--axes "{suggest_axes(stored.shape, beside) or example_pattern(len(stored.shape))}" (a guess).'
     )
 

@@ -15,6 +15,7 @@ from ssno.data.grids import Periodic
 from ssno.data.trajectories import Trajectories
 
 WHOLE = "all"
+LISTS = ("arrays", "fields", "context", "coordinates", "periodic")  # options that take several names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +69,14 @@ class ReadOptions:
 
 
 def read_options(**options: Any) -> ReadOptions:
-    """`ReadOptions` from keywords, lists as well as tuples; other names are errors with the nearest right one."""
+    """`ReadOptions` from keywords; lists and single names become tuples, unknown keywords errors with the nearest."""
     known = [field.name for field in fields(ReadOptions)]
     for name, value in options.items():
         if name not in known:
             raise TypeError(unknown_name(name, known, kind="option"))
-        if isinstance(value, Sequence) and not isinstance(value, str):
+        if isinstance(value, str):
+            options[name] = (value,) if name in LISTS else value
+        elif isinstance(value, Sequence):
             options[name] = tuple(map(float, value)) if name == "lengths" else tuple(value)
         elif name in ("dt", "resample", "viscosity") and value is not None:
             options[name] = float(value)
