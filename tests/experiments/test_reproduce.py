@@ -173,7 +173,7 @@ def test_a_run_that_diverges_is_a_result() -> None:
     assert TrialResult.read(Path("wild") / broken.name).values["rel_l2"] == float("inf")
 
 
-def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     main(["reproduce", "recovery", "--scale", "tiny"])
     capsys.readouterr()
     main(["reproduce", "--list", "--scale", "tiny", "--json"])
@@ -181,8 +181,11 @@ def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     assert set(rows) == set(EXPERIMENTS)
     assert all(row["place"] for row in rows.values())
     assert rows["recovery"]["state"] == "done"
+    monkeypatch.setenv("COLUMNS", "80")
     main(["reproduce", "--list", "--scale", "cpu"])
-    assert "not started" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "not started" in told
+    assert all(f" {name} " in told for name in EXPERIMENTS)  # names are parts of commands and never cut short
 
 
 def test_a_dry_run_without_data_writes_nothing(
@@ -269,6 +272,21 @@ def test_tables_have_a_row_of_persistence_and_the_papers_value_beside_its_metric
     row = tables["rel_l2"]["rows"][-1]
     assert row[0] == "persistence"
     assert float(row[-1]) == pytest.approx(error, rel=1e-2)
+
+
+@pytest.mark.parametrize("name", ["transfer", "discretisation", "resolution", "recipe"])
+def test_tables_on_several_grids_have_persistence_in_every_column(name: str, place: Path) -> None:
+    main(["reproduce", name, "--scale", "tiny", "--cores", "1"])
+    finding = json.loads((place / "runs/reproduce/tiny" / name / "finding.json").read_text())
+    for table in finding["tables"]:
+        if "persistence" in table["headings"]:
+            column = table["headings"].index("persistence")
+            cells = [row[column] for row in table["rows"]]
+        else:
+            assert table["rows"][-1][0] == "persistence"
+            last = dict(zip(table["headings"], table["rows"][-1], strict=True))
+            cells = [cell for heading, cell in last.items() if heading not in ("", "seconds")]
+        assert all(float(cell) > 0 for cell in cells), table["title"]
 
 
 def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:

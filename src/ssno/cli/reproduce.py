@@ -177,7 +177,7 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
         return
     table = Table(title=f"ssno reproduce NAME --scale {scale}", title_justify="left")
     for heading in ("in the paper", "name", "what", "runs", "state"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=heading == "name")  # a name is part of a command
     for row in rows:
         table.add_row(*(str(row[key]) for key in ("place", "name", "title", "runs", "state")))
     console.print(table)

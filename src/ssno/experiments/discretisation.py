@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
+from ssno.data.trajectories import Trajectories
 from ssno.evaluation.statistics import summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.persistence import PERSISTENCE, persistence_scores
 from ssno.experiments.results import Results
 from ssno.experiments.transfer import carry_over
 from ssno.experiments.trial import BURGERS, CPU, KS, Budget, Trial, trial
@@ -63,14 +65,14 @@ class Discretisation(Experiment):
         return model.recommended(periodic=True)
 
     def judge(self, results: Results) -> Conclusion:
-        rows = list(self.scores(results))
+        rows, still = list(self.scores(results)), list(self.persistence(results))
         cases = [problem.title for problem in PROBLEMS]
-        where = (TRAINED, FINER, ANEW)
+        where, names = (TRAINED, FINER, ANEW), (*RULES, PERSISTENCE)
         sheets = tuple(
             Sheet(
                 f"{metric} on test trajectories; {case}, mean ± standard deviation over seeds",
                 ("", *where),
-                tuple((rule, *(told(rows, case, rule, place, metric) for place in where)) for rule in RULES),
+                tuple((name, *(told([*rows, *still], case, name, place, metric) for place in where)) for name in names),
             )
             for metric in ("rel_l2", "rel_l2_onestep")
             for case in cases
@@ -85,9 +87,7 @@ class Discretisation(Experiment):
     def scores(self, results: Results) -> Iterator[dict[str, Any]]:
         """Errors of every run on both grids."""
         for one in results.outcomes:
-            points = one.run.data.points or 64
-            test = replace(one.run.data, points=2 * points).load("test")
-            test = test.select(indices=range(min(len(test), one.tested or len(test)))).in_memory()
+            points, test = finer_test(one)
             kinds: dict[str, tuple[int, Transfer]] = {
                 TRAINED: (points, "band"),
                 FINER: (2 * points, "band"),
@@ -100,6 +100,14 @@ class Discretisation(Experiment):
                 errors = {metric: means[metric] for metric in ("rel_l2", "rel_l2_onestep")}
                 yield {"case": one.case, "row": one.label, "seed": one.seed, "grid": place, **errors}
 
+    def persistence(self, results: Results) -> Iterator[dict[str, Any]]:
+        """Errors of the forecast that nothing changes, on both grids."""
+        for one in {one.case: one for one in results.outcomes}.values():
+            points, test = finer_test(one)
+            errors = {n: persistence_scores(test.select(points=n), one.run.window) for n in (points, 2 * points)}
+            for place, wanted in ((TRAINED, points), (FINER, 2 * points), (ANEW, 2 * points)):
+                yield {"case": one.case, "row": PERSISTENCE, "grid": place, **errors[wanted]}
+
     def verdicts(self, rows: list[dict[str, Any]]) -> Iterator[Verdict]:
         """Each other choice against zero-order hold, on both grids, in pairs of equal seeds."""
         for problem in PROBLEMS:
@@ -108,6 +116,13 @@ class Discretisation(Experiment):
                     own, other = (values(rows, problem.title, one, place) for one in (rule, RULES[0]))
                     if own and other:
                         yield below(f"{problem.title}, {place}: {rule} below {RULES[0]}", own, other, paired=True)
+
+
+def finer_test(one: Trial) -> tuple[int, Trajectories]:
+    """The points of a run's grid, and its test trajectories on one twice as fine."""
+    points = one.run.data.points or 64
+    test = replace(one.run.data, points=2 * points).load("test")
+    return points, test.select(indices=range(min(len(test), one.tested or len(test)))).in_memory()
 
 
 def values(rows: list[dict[str, Any]], case: str, rule: str, place: str, metric: str = "rel_l2") -> list[float]:

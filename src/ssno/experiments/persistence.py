@@ -3,6 +3,8 @@
 from functools import cache
 
 from ssno.data.defaults import defaults_of
+from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
 from ssno.evaluation.comparison import trivial_forecasters
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
@@ -10,6 +12,7 @@ from ssno.forecasting.scores import TRAINING, score
 from ssno.runs.folder import load_chosen
 
 PERSISTENCE = "persistence"
+SCORED = (*TRAINING, "spectral_error")
 
 
 def persistence_error(trial: Trial, metric: str) -> float | None:
@@ -22,11 +25,22 @@ def persistence_error(trial: Trial, metric: str) -> float | None:
         return None
 
 
+def persistence_cell(trial: Trial, metric: str) -> str:
+    """The same as an entry of a table, empty where there is none."""
+    error = persistence_error(trial, metric)
+    return "" if error is None else f"{error:.3g}"
+
+
+def persistence_scores(data: Trajectories, window: Window) -> dict[str, float]:
+    """Errors of persistence on given trajectories, by metric."""
+    return dict(score(trivial_forecasters(data, window)[PERSISTENCE], data, metrics=SCORED).means)
+
+
 @cache
 def _errors(trial: Trial) -> dict[str, float]:
     run = trial.run
     data = load_chosen(run.data, "test", trajectories=trial.tested)
-    found = dict(score(trivial_forecasters(data, run.window)[PERSISTENCE], data, metrics=TRAINING).means)
+    found = persistence_scores(data, run.window)
     if len(data.fields) == 1:
         found["rel_l2_unit_interval"] = found["rel_l2"] * unit_interval_factor(run.data, run.window)
     return found

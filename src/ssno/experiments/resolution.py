@@ -8,6 +8,7 @@ from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.headline import MODELS, RATES
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.persistence import PERSISTENCE, persistence_cell
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict, below, shown
@@ -97,6 +98,8 @@ class Resolution(Experiment):
             column = FORCED_PROBLEMS.index(problem.title)
             printed = [TEACHER_FORCING.get((points, True)) for points in grids]
             rows.append(("SS-NO, paper", *("" if values is None else f"{values[column]:g}" for values in printed)))
+        first = [results.find(self.models()[0], f"{problem.title}, {points}")[0][0] for points in grids]
+        rows.append((PERSISTENCE, *(persistence_cell(trial, metric) for trial in first)))
         return Sheet(
             f"{problem.title}: {metric} on test trajectories, mean ± standard deviation over seeds",
             ("", *(f"{points} points" for points in grids)),

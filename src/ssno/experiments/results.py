@@ -8,7 +8,7 @@ from typing import Any
 from ssno.base import number, read_json, write_json
 from ssno.evaluation.statistics import SeedSummary, summarise
 from ssno.evaluation.tables import Sheet
-from ssno.experiments.persistence import PERSISTENCE, persistence_error
+from ssno.experiments.persistence import PERSISTENCE, persistence_cell
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import shown
 from ssno.runs.layout import TRIAL
@@ -110,10 +110,9 @@ class Results:
                     row.append("" if value is None else f"{value:g}")
             rows.append(tuple(row))
         first = {case: next(trial for trial in self.outcomes if trial.case == case) for case in cases}
-        still = {case: persistence_error(trial, metric) for case, trial in first.items()}
-        if any(error is not None for error in still.values()):
-            cells = ((f"{error:.3g}" if error is not None else "", case) for case, error in still.items())
-            values = [cell for text, case in cells for cell in ([text, ""] if case in printed else [text])]
+        still = {case: persistence_cell(trial, metric) for case, trial in first.items()}
+        if any(still.values()):
+            values = [cell for case, text in still.items() for cell in ([text, ""] if case in printed else [text])]
             rows.append((PERSISTENCE, *("" for _ in extra), *values))
         return Sheet(title, tuple(headings), tuple(rows))
 

@@ -21,6 +21,7 @@ from ssno.evaluation.sublattices import on_sublattices
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.fluids import HALF
+from ssno.experiments.persistence import PERSISTENCE, persistence_scores
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import OPEN, Verdict, below, fact, shown
@@ -154,13 +155,13 @@ class Transfer(Experiment):
         return replace(budget, train=there // part) if part > 1 else budget
 
     def judge(self, results: Results) -> Conclusion:
-        errors = self.errors(results)
+        errors, still = self.errors(results), self.persistence(results)
         drawn = {
             case: {name: by_points for name, by_points in rows.items() if not name.endswith(SHARE)}
             for case, rows in errors.items()
             if BAND in rows
         }
-        sheets = [self.sheet(case, rows, metric) for metric in METRICS for case, rows in drawn.items()]
+        sheets = [self.sheet(case, rows, still[case], metric) for metric in METRICS for case, rows in drawn.items()]
         panels = {
             case: {
                 name: {float(points): [one["rel_l2"] for one in found] for points, found in by_points.items()}
@@ -177,7 +178,7 @@ class Transfer(Experiment):
         ]
         ticks = sorted({float(points) for plan in self.problems().values() for points in plan.scored})
         return Conclusion(
-            (*sheets, *self.shared_sheets(errors)),
+            (*sheets, *self.shared_sheets(errors, still)),
             (*self.finer(errors), *self.lowest(errors), *self.shared(errors)),
             {
                 "transfer": lambda: seed_lines(
@@ -198,32 +199,44 @@ class Transfer(Experiment):
             for one in results.outcomes:
                 if one.case not in cases:
                     continue
-                test = replace(one.run.data, points=max(plan.scored)).load("test")
-                count = min(len(test), one.tested or len(test))
-                test = test.select(indices=range(count)).in_memory()
+                test = finest_test(one, plan)
                 grids = plan.scored if not one.label.endswith(SHARE) else (one.run.data.points or 0,)
                 versions = versions_of(one.label, results.folder / one.name)
                 for name, points, scores in scored(versions, test, grids):
                     found.setdefault(one.case, {}).setdefault(name, {}).setdefault(points, []).append(scores)
         return found
 
-    def sheet(self, case: str, rows: dict[str, ByPoints], metric: str) -> Sheet:
-        """A metric of every row on every grid."""
+    def persistence(self, results: Results) -> dict[str, ByPoints]:
+        """The forecast that nothing changes, on every grid that runs of a case are scored on."""
+        plans = {case_of(problem, n): plan for problem, plan in self.problems().items() for n in plan.scored}
+        found: dict[str, ByPoints] = {}
+        for one in {one.case: one for one in results.outcomes}.values():
+            test = finest_test(one, plans[one.case])
+            found[one.case] = {
+                points: [persistence_scores(test.select(points=points), one.run.window)]
+                for points in plans[one.case].scored
+            }
+        return found
+
+    def sheet(self, case: str, rows: dict[str, ByPoints], still: ByPoints, metric: str) -> Sheet:
+        """A metric of every row on every grid, persistence last."""
         grids = sorted({points for by_points in rows.values() for points in by_points})
         lines = tuple(
-            (name, *(cell(by_points.get(points), metric) for points in grids)) for name, by_points in rows.items()
+            (name, *(cell(by_points.get(points), metric) for points in grids))
+            for name, by_points in {**rows, PERSISTENCE: still}.items()
         )
         return Sheet(f"{metric}: {METRICS[metric]}; {case}", ("", *(f"{n} points" for n in grids)), lines)
 
-    def shared_sheets(self, errors: Errors) -> Iterator[Sheet]:
+    def shared_sheets(self, errors: Errors, still: Mapping[str, ByPoints]) -> Iterator[Sheet]:
         """One model for several grids beside a model for each."""
         for problem, plan in self.problems().items():
             for grids in plan.together:
                 one, apart = self.one_and_each(errors, problem, grids)
                 alone = self.alone(errors, problem, grids, BAND)
-                rows = tuple((str(n), *(cell(found.get(n)) for found in (one, apart, alone))) for n in grids)
+                nothing = still.get(case_of(problem, max(grids)), {})
+                rows = tuple((str(n), *(cell(found.get(n)) for found in (one, apart, alone, nothing))) for n in grids)
                 each = f"a model for each, 1/{len(grids)} {SHARE}"
-                headings = ("points", "one model", each, "a model for each, all batches")
+                headings = ("points", "one model", each, "a model for each, all batches", PERSISTENCE)
                 yield Sheet(f"{problem.title}: {together(grids)}, rel_l2", headings, rows)
 
     def one_and_each(self, errors: Errors, problem: Benchmark, grids: Sequence[int]) -> tuple[ByPoints, ByPoints]:
@@ -269,6 +282,12 @@ class Transfer(Experiment):
                     ours, theirs = mean(one[points]), mean(apart[points])
                     claim = f"{problem.title}, {points} points: {together(grids)}, within {SHARED:g} times"
                     yield within(claim, ours, theirs, factor=SHARED)
+
+
+def finest_test(one: Trial, plan: Grids) -> Trajectories:
+    """The test trajectories of a run on the finest grid that it is scored on."""
+    test = replace(one.run.data, points=max(plan.scored)).load("test")
+    return test.select(indices=range(min(len(test), one.tested or len(test)))).in_memory()
 
 
 def within(claim: str, ours: float, theirs: float, *, factor: float) -> Verdict:
