@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ssno.cli.main import find_verb, main
+from ssno.experiments.paper import PAPER
 from ssno.models import registry
 
 ROOT = Path(__file__).parents[2]
@@ -88,3 +89,14 @@ def test_links_lead_to_files_and_pictures_are_small(page: Path) -> None:
             assert (page.parent / target).exists(), target
             if target.endswith((".png", ".gif")):
                 assert 5_000 < (page.parent / target).stat().st_size < 2e6, target
+
+
+@pytest.mark.parametrize("name", ["README.md", "REPRODUCTION.md", "docs/theory.md", "docs/models.md"])
+def test_the_paper_is_cited_as_the_citation_file_says(name: str) -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").partition("preferred-citation")[2]
+    known = dict(re.findall(r'^ +(title|journal|year|url): "?(.*?)"?$', citation, re.MULTILINE))
+    page = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    assert known["title"] in page
+    assert known["url"] in page
+    assert known["year"] in page
+    assert (known["title"] in PAPER, known["journal"] in PAPER, known["year"] in PAPER) == (True, True, True)

@@ -15,6 +15,7 @@ from typing import Any
 from ssno.base import provenance, to_text, write_document, write_whole
 from ssno.evaluation.tables import csv_text, write_text
 from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.paper import PAPER
 from ssno.experiments.trial import Trial
 from ssno.plots.style import save
 from ssno.report.markup import commands, facts, folded, section, table, text
@@ -64,7 +65,7 @@ def page(experiment: Experiment, finding: Conclusion, trials: Sequence[Trial]) -
     described = document(experiment, finding, trials)
     origin = facts({name: str(value) for name, value in described["provenance"].items()})
     settings = folded("Settings of every run", commands([to_text(described["settings"], indent=1)])) if trials else ""
-    notes = "".join(f"<p>{text(note)}</p>" for note in finding.notes)
+    notes = "".join(f"<p>{text(note)}</p>" for note in (*finding.notes, f"The paper: {PAPER}."))
     again = commands([f"ssno reproduce {experiment.name} --scale {experiment.scale} --seeds {described['seeds']}"])
     parts.append(section("origin", "Where it comes from", f"{notes}{origin}{again}{settings}"))
     links = [

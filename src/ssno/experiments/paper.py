@@ -1,5 +1,10 @@
 """Numbers that the paper prints, and where. The resolution figure has none, only ratios in the text."""
 
+PAPER = (
+    "N. F. Koren and S. Lanthaler, Merging Memory and Space: A State Space Neural Operator, "
+    "Transactions on Machine Learning Research, 2026"
+)
+
 ABLATION = {  # Table "state sizes and training settings", KS at 128 points: (states, setting): nu = 0.075, 0.1, 0.125
     (64, "All"): (0.0086, 0.0026, 0.0013),
     (64, "Damping only"): (0.0086, 0.0027, 0.0013),
