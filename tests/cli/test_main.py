@@ -17,6 +17,12 @@ def test_help_names_every_verb(capsys) -> None:
     assert all(f"ssno {name}" in shown for name in VERBS)
 
 
+def test_help_of_a_first_word_names_the_verbs_below_it(capsys) -> None:
+    main(["data", "--help"])
+    shown = capsys.readouterr().out
+    assert all((f"ssno {name}" in shown) == name.startswith("data ") for name in VERBS)
+
+
 @pytest.mark.parametrize("name", list(VERBS))
 def test_every_verb_has_help_that_teaches(name, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -2,15 +2,20 @@
 
 import csv
 import json
+import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from ssno.cli.main import main
+from ssno.experiments import campaign
 from ssno.experiments.campaign import is_done, perform
 from ssno.experiments.sweep import read_sweep, share, sweep_from
+from ssno.experiments.trial import Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.reporter import Silent
 from ssno.training.train import train
@@ -70,6 +75,39 @@ def test_json_says_the_same_as_toml() -> None:
     assert read_sweep("rates.json") == read_sweep("rates.toml")
 
 
+class Alias:
+    """What PyYAML calls a reference."""
+
+
+def pretended_yaml() -> SimpleNamespace:
+    """PyYAML, as far as a sweep needs it: JSON is YAML, and a star refers to something else."""
+    return SimpleNamespace(
+        SafeLoader=object(),
+        AliasEvent=Alias,
+        YAMLError=json.JSONDecodeError,
+        parse=lambda text, Loader: [Alias()] if b"*" in text else [],
+        safe_load=json.loads,
+    )
+
+
+def test_yaml_says_the_same_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tomllib
+
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    for suffix in ("yaml", "yml"):
+        Path(f"rates.{suffix}").write_text(json.dumps(tomllib.loads(FILE)))
+        with pytest.raises(ImportError, match=r"pip install 'ssno\[yaml\]'"):
+            read_sweep(f"rates.{suffix}")
+    monkeypatch.setitem(sys.modules, "yaml", pretended_yaml())
+    assert read_sweep("rates.yaml") == read_sweep("rates.yml") == read_sweep("rates.toml")
+    Path("broken.yaml").write_text("{")
+    with pytest.raises(ValueError, match=r"broken.yaml: "):
+        read_sweep("broken.yaml")
+    Path("endless.yaml").write_text("run: *everything")
+    with pytest.raises(ValueError, match=r"endless.yaml: aliases .* are not read"):
+        read_sweep("endless.yaml")
+
+
 def test_shares_are_disjoint_and_complete() -> None:
     trials = read_sweep("rates.toml").trials()
     shares = [share(trials, number, 4) for number in (1, 2, 3, 4)]
@@ -116,6 +154,20 @@ def test_a_sweep_that_runs_out_of_time_is_interrupted_not_failed(capsys: pytest.
     assert "the same command goes on" in capsys.readouterr().err
 
 
+def test_a_worker_that_dies_is_told_with_its_usual_causes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "perform", die)
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", "rates.toml", "--workers", "2"])
+    assert stopped.value.code == 2
+    assert "A worker process died" in capsys.readouterr().err
+
+
+def die(trial: Trial, folder: Path) -> None:
+    os._exit(1)
+
+
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
@@ -153,8 +205,13 @@ def test_mistakes_in_a_run_are_named(changes: dict, message: str) -> None:
 def test_files_that_are_no_sweeps_are_refused_by_name() -> None:
     Path("broken.toml").write_text("seeds = [")
     Path("list.json").write_text("[1]")
-    Path("rates.yaml").write_text("seeds: [1]")
-    for name, message in (("broken.toml", "broken.toml: "), ("list.json", "sections"), ("rates.yaml", "a .toml or")):
+    Path("rates.ini").write_text("seeds = 1")
+    wrong = (
+        ("broken.toml", "broken.toml: "),
+        ("list.json", "sections"),
+        ("rates.ini", "ends with .toml, .json, .yaml"),
+    )
+    for name, message in wrong:
         with pytest.raises(ValueError, match=message):
             read_sweep(name)
     with pytest.raises(FileNotFoundError, match="There is no file none.toml"):

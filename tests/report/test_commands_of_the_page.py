@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ssno.cli.main import main
@@ -31,7 +32,22 @@ def test_the_commands_of_a_page_make_its_run_again(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(again)
     for words in filter(None, commands):
         assert words[0] == "ssno"
-        if words[1] != "report":  # the page itself is what we have
-            main(words[1:])
+        main(words[1:])
     one, other = (read_evaluation(folder / "runs" / "one" / evaluated.name) for folder in (first, again))
     assert one.scores.means == other.scores.means
+    heading = re.search(r"<title>.*?</title>", page)[0]
+    repeated = (again / "runs" / "one" / "report.html").read_text()
+    assert (heading in repeated, "valid" in repeated) == (True, True)
+    assert html.escape(lines[-1], quote=False) in repeated, "the page is about the same split"
+
+
+def test_a_page_about_other_data_names_them_in_its_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.npy", "other.npy"):
+        np.save(name, np.random.default_rng(len(name)).normal(size=(20, 6, 8)))
+    described = ["--data.axes", "batch time x", "--data.dt", "0.1"]
+    main(["train", "mine.npy", *described, "--model", "ssno:tiny", "--train.epochs", "1", "--name", "own"])
+    main(["report", "runs/own", "--data", "other.npy"])
+    page = (tmp_path / "runs" / "own" / "report.html").read_text()
+    assert "ssno evaluate runs/own --split test --data other.npy" in page
+    assert "ssno report runs/own --split test --data other.npy" in page

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import ssno
+from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models import registry
 from ssno.models.config import OperatorConfig
@@ -68,6 +69,28 @@ def test_a_registered_model_needs_no_module(data: Trajectories, tmp_path: Path) 
     assert Run.from_json(Run(model=TiedConfig()).to_json()).model == TiedConfig()
     forecaster.save(tmp_path / "saved", note={"by": "hand"})
     assert isinstance(ssno.load_forecaster(tmp_path / "saved").model, Tied)
+
+
+def test_commands_take_a_registered_model_from_training_to_the_page(
+    data: Trajectories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("mine.npy", np.tile(data.read(slice(None)).state.numpy()[:, :, 0], (4, 1, 1)))
+    ssno.register_model("tied", TiedConfig)
+    main(["models"])
+    assert "tied" in capsys.readouterr().out
+    described = ["--data.axes", "batch time x", "--data.dt", "0.1"]
+    main(["train", "mine.npy", "--model", "tied", "--train.epochs", "1", "--name", "own", *described])
+    main(["report", "runs/own"])
+    page = (tmp_path / "runs" / "own" / "report.html").read_text()
+    assert "own: tied on mine, 4 points" in page
+    assert "persistence" in page
+    assert "is not a model of ssno: register it first" in page
+    main(["predict", "runs/own", "--input", "mine.npy", "--output", "next.h5", "--steps", "2"])
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    with pytest.raises(SystemExit):
+        main(["report", "runs/own"])
+    assert "must be registered first, by your own code" in capsys.readouterr().err
 
 
 def test_a_model_of_ours_keeps_its_name() -> None:

@@ -81,6 +81,10 @@ def run(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         show_verbs()
         return
+    below = [name for name in VERBS if name.startswith(f"{words[0]} ")]
+    if below and words[1:2] in (["-h"], ["--help"]):
+        show_verbs(below)
+        return
     if words[0] == "--version":
         print(f"ssno {package_version()}")
         return
@@ -127,16 +131,16 @@ def find_verb(words: list[str]) -> tuple[str, Verb, list[str]]:
     raise ValueError(unknown_name(" ".join(words[:2]) if below else words[0], below or list(VERBS)))
 
 
-def show_verbs() -> None:
-    """The verbs with a line each."""
+def show_verbs(names: Sequence[str] = tuple(VERBS)) -> None:
+    """Verbs with a line each."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="ssno: learn the solution operator of a time-dependent PDE", title_justify="left", box=None)
     table.add_column("verb", style="bold")
     table.add_column("what it does")
-    for name, verb in VERBS.items():
-        table.add_row(f"ssno {name}", verb.summary)
+    for name in names:
+        table.add_row(f"ssno {name}", VERBS[name].summary)
     console = Console()
     console.print(table)
     console.print("\nEvery verb has --help. A first try: [bold]ssno demo[/bold]")

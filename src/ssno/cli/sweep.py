@@ -42,7 +42,7 @@ def sweep(
     Ctrl-C and SIGTERM let every run save itself, and exit with code 75. docs/training.md describes the file.
 
     Args:
-        file: A TOML or JSON file: `seeds`, `[run]` with what all runs share, `[grid]` with lists of values, `[[runs]]`.
+        file: TOML, JSON or YAML: `seeds`, `[run]` with what all runs share, `[grid]` with lists of values, `[[runs]]`.
         out: Folder for the runs and the table; by default runs/ and the name of the file.
         workers: Runs side by side, one thread each; 1 runs one after the other with all of torch's threads.
         shard: Do only part i of n, as 2/8 in a job array; the table shows all that is there.

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -137,6 +138,17 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _check(future: Future[None]) -> None:
+    """Raise what a worker raised, or that it died without a word."""
+    try:
+        future.result()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "A worker process died. The usual causes are too little memory (see `dmesg`; take fewer workers), and a "
+            'program of your own that calls `main()` without `if __name__ == "__main__":` before it.'
+        ) from error
+
+
 def _side_by_side(todo: Sequence[Trial], folder: Path, *, workers: int, advance: Advance) -> None:
     context = multiprocessing.get_context("spawn")
     steps = {trial: steps_of(trial) for trial in todo}
@@ -150,7 +162,7 @@ def _side_by_side(todo: Sequence[Trial], folder: Path, *, workers: int, advance:
                     waiting[pool.submit(perform, trial, folder)] = trial
                 finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    future.result()
+                    _check(future)
                     del waiting[future]
                 under_way = sum(
                     steps[trial] - min(steps[trial], steps_done(folder / trial.name)) for trial in waiting.values()

@@ -14,15 +14,16 @@
     [[runs]]                                        and these, beside the grid or instead of it
     "model.model" = "ffno:tiny"
 
-TOML or JSON. Names may also be nested (`[run.train]`, `epochs = 5`). `recipe = "fast"` or "paper" fills in the rest, as
-it does for `ssno train`. A run's row is named after what makes it different; its folder, after its whole description
-(`ssno.experiments.trial`), so that runs are found again whatever else is added to the file.
+TOML, JSON, or YAML with `pip install ssno[yaml]`. Names may also be nested (`[run.train]`, `epochs = 5`).
+`recipe = "fast"` or "paper" fills in the rest, as it does for `ssno train`. A run's row is named after what makes it
+different; its folder, after its whole description (`ssno.experiments.trial`), so that runs are found again whatever
+else is added to the file.
 """
 
 import itertools
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -86,13 +87,13 @@ class RunSweep:
 
 
 def read_sweep(path: str | Path) -> RunSweep:
-    """A sweep described in a TOML or JSON file."""
+    """A sweep described in a TOML, JSON or YAML file."""
     path = Path(path)
     text = read_regular(path, limit=LARGEST_FILE)
-    if path.suffix not in (".toml", ".json"):
-        raise ValueError(f"{path}: a sweep is described in a .toml or a .json file.")
+    if path.suffix not in PARSERS:
+        raise ValueError(f"{path}: a sweep is described in a file that ends with {', '.join(PARSERS)}.")
     try:
-        values = from_text(text) if path.suffix == ".json" else tomllib.loads(text.decode())
+        values = PARSERS[path.suffix](text)
         if not isinstance(values, dict):
             raise ValueError(f"expected named sections ({', '.join(SECTIONS)}), got {values!r}")
         return sweep_from(values)
@@ -100,6 +101,28 @@ def read_sweep(path: str | Path) -> RunSweep:
         raise ValueError(f"{path}: nested too deeply to be a sweep.") from None
     except ValueError as error:  # parsers and our own checks alike
         raise ValueError(f"{path}: {error}") from None
+
+
+def parse_yaml(text: bytes) -> Any:
+    """Plain values in YAML. References within the text are refused: a few lines of them unfold without end."""
+    try:
+        import yaml
+    except ImportError:
+        raise ImportError("PyYAML is not installed. Install it with: pip install 'ssno[yaml]'") from None
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise ValueError("aliases (*name) are not read; write the values out")
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+PARSERS: Mapping[str, Callable[[bytes], Any]] = {
+    ".toml": lambda text: tomllib.loads(text.decode()),
+    ".json": from_text,
+    ".yaml": parse_yaml,
+    ".yml": parse_yaml,
+}
 
 
 def sweep_from(values: Mapping[str, Any]) -> RunSweep:

@@ -18,7 +18,10 @@ SPECTRUM_TRAJECTORIES = 16
 
 @dataclass(frozen=True)
 class RunReport:
-    """Everything about one run that goes onto the page. `record` are the lines of its metrics.jsonl."""
+    """Everything about one run that goes onto the page.
+
+    `record` are the lines of its metrics.jsonl, `elsewhere` the name of other data than its own that it was scored on.
+    """
 
     run: RunFolder
     data: Trajectories
@@ -28,10 +31,16 @@ class RunReport:
     many: Examples
     findings: RunInspection
     record: Sequence[Mapping[str, Any]]
+    elsewhere: str | None = None
 
 
 def gather(
-    run: RunFolder, data: Trajectories, evaluation: Evaluation, *, record: Sequence[Mapping[str, Any]] = ()
+    run: RunFolder,
+    data: Trajectories,
+    evaluation: Evaluation,
+    *,
+    record: Sequence[Mapping[str, Any]] = (),
+    elsewhere: str | None = None,
 ) -> RunReport:
     """Collect the contents; `data` are the trajectories that `evaluation` scored."""
     labels = typical(evaluation.scores.trajectory_errors)
@@ -44,6 +53,7 @@ def gather(
         many=make_examples(run.forecaster, data, range(min(SPECTRUM_TRAJECTORIES, len(data)))),
         findings=inspect_run(run),
         record=record,
+        elsewhere=elsewhere,
     )
 
 

@@ -82,7 +82,8 @@ def one(
     evaluation = stored(run) if usual else None
     if evaluation is None:
         evaluation = evaluate(run, data, split=split, points=points)
-    return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)))
+    named = str(data) if isinstance(data, str | Path) else None
+    return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)), elsewhere=named)
 
 
 def stored(run: RunFolder) -> Evaluation | None:

@@ -1,5 +1,6 @@
 """Where a run comes from and how to make it again: settings, environment, commands."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,18 @@ from ssno.base import to_text
 from ssno.data.load import find
 from ssno.data.make.datasets import DATASETS, PRESETS, generate_command, split_name
 from ssno.evaluation.record import Evaluation
+from ssno.models.registry import ALL_MODELS
+from ssno.report.contents import RunReport
 from ssno.report.markup import commands, data_uri, facts, flatten, folded, section, text
 from ssno.runs.folder import RunFolder
 
 
-def origin(run: RunFolder, evaluation: Evaluation, identity: str) -> str:
+def origin(report: RunReport, identity: str) -> str:
     """Settings, environment, and the commands that repeat the run."""
-    return section(
-        f"{identity}-origin", "Where it comes from", settings(run) + environment(run, evaluation), level=3
-    ) + (section(f"{identity}-again", "How to make it again", again(run, evaluation), level=3))
+    told = settings(report.run) + environment(report.run, report.evaluation)
+    return section(f"{identity}-origin", "Where it comes from", told, level=3) + (
+        section(f"{identity}-again", "How to make it again", again(report), level=3)
+    )
 
 
 def settings(run: RunFolder) -> str:
@@ -38,9 +42,9 @@ def environment(run: RunFolder, evaluation: Evaluation) -> str:
     )
 
 
-def again(run: RunFolder, evaluation: Evaluation) -> str:
+def again(report: RunReport) -> str:
     """Exact commands, with the description of the run to download."""
-    lines = repeat_commands(run, evaluation)
+    run, lines = report.run, repeat_commands(report)
     if run.data is None:
         told = (
             "This run was started from Python with trajectories of its own. The program that did so makes it again; "
@@ -53,18 +57,25 @@ def again(run: RunFolder, evaluation: Evaluation) -> str:
     return f"<p>Save {file}, the whole description of the run, and then:</p>{commands(lines)}"
 
 
-def repeat_commands(run: RunFolder, evaluation: Evaluation) -> list[str]:
+def repeat_commands(report: RunReport) -> list[str]:
     """Commands from an empty folder to this page, in the same versions."""
+    run, evaluation = report.run, report.evaluation
     known = run.config.get("provenance", {})
     commit = str(known.get("commit", "unknown"))
     lines = [f"# ssno {known.get('ssno', '')}, commit {commit}, torch {known.get('torch', '')}"]
+    if run.data is not None and run.model not in ALL_MODELS:
+        lines.append(f"# {run.model!r} is not a model of ssno: register it first, see docs/own-models.md")
     name = run.name.partition("/")[0]
     if run.data is not None:
         lines += data_commands(run)
         lines.append(f"ssno train --config run.json --name {name}")
-    where = "" if run.grid in (None, tuple(evaluation.points)) else f" --points {' '.join(map(str, evaluation.points))}"
-    lines.append(f"ssno evaluate runs/{name} --split {evaluation.split}{where}")
-    lines.append(f"ssno report runs/{name}")
+    asked = f" --split {evaluation.split}"
+    if report.elsewhere is not None:
+        asked += f" --data {shlex.quote(report.elsewhere)}"
+    other = run.grid not in (None, tuple(evaluation.points))
+    where = f" --points {' '.join(map(str, evaluation.points))}" if other else ""
+    lines.append(f"ssno evaluate runs/{name}{asked}{where}")
+    lines.append(f"ssno report runs/{name}{asked}" + (f" --points {evaluation.points[0]}" if other else ""))
     return lines
 
 

@@ -46,7 +46,7 @@ def build_page(reports: Sequence[RunReport], *, ensemble: EnsembleReport | None 
     for place, report in enumerate(reports):
         identity, name = f"run-{place}", report.evaluation.name
         lead = f"<p>{text(verdict(report.evaluation))}</p>" if len(reports) > 1 else ""
-        body = run_sections(report, identity) + origin(report.run, report.evaluation, identity)
+        body = run_sections(report, identity) + origin(report, identity)
         parts.append(section(identity, name if len(reports) > 1 else "Result", lead + body))
         alone = [("run-0", "Result"), *((f"{identity}-{key}", label) for key, label in WITHIN.items())]
         links += [(identity, name)] if len(reports) > 1 else alone
