@@ -64,6 +64,19 @@ def test_a_folder_of_runs_is_called_so(folder, capsys) -> None:
     assert "runs: folder of runs (folder)" in capsys.readouterr().out
 
 
+def test_masked_points_are_grey_in_the_picture(folder, capsys) -> None:
+    solid = np.zeros((8, 8))
+    solid[2:6, 2:6] = 1
+    np.savez("flow.npz", u=np.random.default_rng(0).normal(size=(2, 5, 8, 8)), solid=solid)
+
+    def grey(*mask: str) -> float:
+        main(["data", "inspect", "flow.npz", "--arrays", "u", "--axes", "batch time x y", *mask])
+        return float((np.abs(imread(folder / "flow-inspect.png")[..., :3] - 0.7) < 0.01).all(-1).mean())
+
+    assert grey() < 0.01
+    assert grey("--mask", "solid") > 0.05
+
+
 def test_with_axes_it_is_described_drawn_and_the_training_command_printed(folder, capsys) -> None:
     main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--dt", "0.1", "--lengths", "2"])
     printed = capsys.readouterr().out

@@ -108,6 +108,15 @@ def test_an_animation_needs_a_format_that_can_be_written(tmp_path, monkeypatch) 
     assert moving_suffix() == ".gif"
 
 
+def test_space_time_pictures_leave_gaps_grey_and_keep_their_scale() -> None:
+    truth = np.linspace(-2, 1, 40).reshape(5, 8)
+    truth[:, 3] = np.nan
+    figure = forecast_panels(truth, truth[2:] + 0.5, times=[float(t) for t in range(5)], length=1.0)
+    images = [axes.images[0] for axes in figure.axes if axes.images]
+    assert [image.get_clim() for image in images] == [(-2.0, 2.0), (-2.0, 2.0), (-0.5, 0.5)]
+    assert {axes.get_facecolor()[:3] for axes in figure.axes if axes.images} == {(0.7, 0.7, 0.7)}
+
+
 def test_an_animation_of_data_alone_has_the_asked_width_and_grey_gaps(tmp_path) -> None:
     data = np.ones((2, 8, 4))
     data[:, :4] = np.nan

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -83,8 +84,11 @@ def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
     count = min(SHOWN[len(data.axes)], len(data))
     numbers = [round(i * (len(data) - 1) / max(1, count - 1)) for i in range(count)]
     frames = data.read(numbers, finite=False)
+    state = frames.state.numpy()
+    if data.mask_channel is not None:
+        state = np.where(frames.context[:, :, [data.mask_channel]].numpy() > 0, np.nan, state)
     figure = gallery(
-        frames.state.numpy(),
+        state,
         fields=data.fields,
         times=data.times,
         lengths=[axis.length for axis in data.axes],

@@ -19,7 +19,7 @@ from ssno.base.provenance import available_cores, processor_name, source_commit
 from ssno.cli.device import Device
 
 REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
-OPTIONAL = ("tensorboard", "wandb", "zarr")
+OPTIONAL = ("pyyaml", "tensorboard", "wandb", "zarr")
 LEAST_DISK = 2 * 2**30
 
 

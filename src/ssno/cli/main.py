@@ -143,4 +143,4 @@ def show_verbs(names: Sequence[str] = tuple(VERBS)) -> None:
         table.add_row(f"ssno {name}", VERBS[name].summary)
     console = Console()
     console.print(table)
-    console.print("\nEvery verb has --help. A first try: [bold]ssno demo[/bold]")
+    console.print("\nEvery verb has --help." + (" A first try: [bold]ssno demo[/bold]" if "demo" in names else ""))

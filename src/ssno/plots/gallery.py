@@ -1,6 +1,7 @@
 """A few trajectories at a glance: space-time in one dimension, frames in two, middle planes in three.
 
-Every field has one colour scale for all its panels, symmetric about zero if the field changes sign.
+Every field has one colour scale for all its panels, symmetric about zero if the field changes sign. Where values are
+not finite, panels are grey.
 
 Axes: n trajectory, t frame, c field, then the space axes.
 """
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from ssno.plots.style import FIELD_MAP, look
+from ssno.plots.style import FIELD_MAP, NO_DATA, look
 
 ONE_SIGN_MAP = "viridis"
 FRAMES, FIELDS = 5, 4
@@ -66,6 +67,7 @@ def gallery(
             for axes, panel in zip(axes_row, row, strict=True):
                 colour_map, low, high = scales[panel.channel]
                 axes.grid(False)
+                axes.set_facecolor(NO_DATA)
                 image = axes.imshow(
                     panel.image,
                     extent=panel.extent,

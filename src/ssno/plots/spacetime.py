@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from ssno.plots.style import DIFFERENCE_MAP, FIELD_MAP, look
+from ssno.plots.style import DIFFERENCE_MAP, FIELD_MAP, NO_DATA, look
 
 LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
 
@@ -31,7 +31,7 @@ def forecast_panels(
     """
     given = len(truth) - len(forecast)
     shown = np.concatenate([truth[:given], forecast])
-    scale = float(np.abs(truth).max())
+    scale = float(np.abs(truth[np.isfinite(truth)]).max(initial=0.0))
     difference = np.abs(shown - truth)
     worst = float(difference[np.isfinite(difference)].max(initial=0.0))
     panels = [
@@ -62,6 +62,7 @@ def draw(
     step = (times[-1] - times[0]) / max(1, len(times) - 1)
     extent = (0.0, length, times[-1] + step / 2, times[0] - step / 2)
     axes.grid(False)
+    axes.set_facecolor(NO_DATA)
     return axes.imshow(
         values, aspect="auto", extent=extent, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest"
     )
