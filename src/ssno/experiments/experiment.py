@@ -130,7 +130,7 @@ class Experiment(abc.ABC):
         return {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
 
     def precision(self) -> dict[str, Any]:
-        """bf16 at scale `cpu`, where SS-NO is compared with itself in 2D: as exact (`precision`), and faster."""
+        """bf16 at scale `cpu`, for models in 2D that gain by it: as exact (`ssno reproduce precision`), and faster."""
         return {"precision": "bf16"} if self.scale == "cpu" else {}
 
     def recommended(self, config: Config) -> Config:
