@@ -19,7 +19,7 @@ the layout of a field with its channel first, in which a scan is one matrix prod
 import abc
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -45,12 +45,8 @@ class GatedBlock(nn.Module, abc.ABC):
 
     direction: Direction = "forward"
     boundary: Boundary = "zero"
-    beyond: Float[Tensor, " h"]
-    """The value of the input beyond the end where the scan starts; only with boundary "learned"."""
     transfer: Transfer = "band"
     method: ScanMethod = "auto"
-    carries: ClassVar[bool] = False
-    """Whether `carried` exists: the scan by carrying states along, without any kernel."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -75,13 +71,17 @@ class GatedBlock(nn.Module, abc.ABC):
         """The kernel with the skip as one more tap at distance zero."""
         return with_skip(self.kernel(length, spacing=spacing), self.skip)
 
-    def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
-        """kernel * x + skip x by carrying states along."""
-        raise NotImplementedError
+    def with_ends(self, weights: "ScanWeights", length: int) -> "ScanWeights":
+        """Weights of a scan of this block and its like, with what lies beyond the ends of a line: here nothing."""
+        return weights
 
-    def steady_response(self, *, spacing: float = 1.0) -> Float[Tensor, " h"]:
-        """The answer of kernel and skip to a constant input of one on a line without ends."""
-        raise NotImplementedError
+
+class CarryingBlock(GatedBlock):
+    """Interface of the blocks that can also carry their states from point to point, without any kernel."""
+
+    @abc.abstractmethod
+    def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
+        """The scan and skip x, by carrying states along."""
 
 
 def with_skip(
@@ -123,9 +123,9 @@ class ScanWeights(NamedTuple):
         if self.taps is None:
             lines = x.transpose(1, 2).flatten(2)
             whole = lines.to(self.mix.dtype)
-            carried = torch.stack([b.carried(whole, spacing=self.sampling.spacing) for b in self.blocks], dim=1)
-            carried = carried.to(x.dtype)
-            y = carried.unflatten(3, (outer, -1)).transpose(2, 3)
+            carrying = (block for block in self.blocks if isinstance(block, CarryingBlock))
+            carried = torch.stack([b.carried(whole, spacing=self.sampling.spacing) for b in carrying], dim=1)
+            y = carried.to(x.dtype).unflatten(3, (outer, -1)).transpose(2, 3)
         else:
             method = self.blocks[0].method
             y = scan_taps(x, self.taps, self.directions, periodic=self.periodic, method=method, matrix=self.matrix)
@@ -181,23 +181,9 @@ def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[S
         for index, part in zip(members, fitting, strict=True):
             taps[index] = part
     return [
-        _with_ends(ScanWeights(tuple(scan), *parts), length)
+        scan[0].with_ends(ScanWeights(tuple(scan), *parts), length)
         for (scan, length, _), *parts in zip(scans, samplings, taps, mixes, biases, strict=True)
     ]
-
-
-def _with_ends(weights: ScanWeights, length: int) -> ScanWeights:
-    """The weights with what the learned values v beyond the ends of a line add to its scan.
-
-    A scan is linear: kernel * x, with v beyond, is kernel * (x - v), with zero beyond, plus the steady response to v.
-    """
-    blocks = weights.blocks
-    if blocks[0].boundary != "learned":
-        return weights
-    values = torch.stack([block.beyond for block in blocks], dim=1)[..., None]  # h d 1
-    steady = [block.steady_response(spacing=weights.sampling.spacing) for block in blocks]
-    heard = weights.scan(values.new_ones(len(values), 1, length, 1))[:, :, 0, :, 0]
-    return weights._replace(ends=values * (torch.stack(steady, dim=1)[..., None] - heard))
 
 
 def _sampling(block: GatedBlock, length: int, spacing: float) -> Sampling:
@@ -209,7 +195,7 @@ def _sampling(block: GatedBlock, length: int, spacing: float) -> Sampling:
 
 def _carries(block: GatedBlock, sampling: Sampling) -> bool:
     asked = block.method == "chunked" or (block.method == "auto" and carries_states(sampling.points, block.boundary))
-    return asked and block.carries
+    return asked and isinstance(block, CarryingBlock)
 
 
 def gated_scan(

@@ -6,14 +6,13 @@ Axes: b line, h channel, n state mode, l grid point.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.block import GatedBlock
+from ssno.layers.block import CarryingBlock, ScanWeights
 from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_circle, require_fading_images
 from ssno.layers.public_arrays import fill, named_arrays
 from ssno.ssm.convolution import Direction
@@ -26,7 +25,7 @@ PUBLIC_ARRAYS = (
 )
 
 
-class S4DBlock(GatedBlock):
+class S4DBlock(CarryingBlock):
     """Scan a sequence in one direction with learnable diagonal state-space kernels, then mix channels.
 
     Args:
@@ -39,7 +38,8 @@ class S4DBlock(GatedBlock):
         options: how the modes start and what of them is learned.
     """
 
-    carries: ClassVar[bool] = True
+    beyond: Float[Tensor, " h"]
+    """The value of the input beyond the end where the scan starts; only with boundary "learned"."""
 
     def __init__(
         self,
@@ -78,6 +78,19 @@ class S4DBlock(GatedBlock):
     def steady_response(self, *, spacing: float = 1.0) -> Float[Tensor, " h"]:
         """The answer of kernel and skip to a constant input of one on a line without ends."""
         return self.modes.steady_response(spacing) + self.skip
+
+    def with_ends(self, weights: ScanWeights, length: int) -> ScanWeights:
+        """With boundary "learned": what the values v beyond the ends of a line add to its scan.
+
+        A scan is linear: kernel * x, with v beyond, is kernel * (x - v), with zero beyond, plus the answer to v alone.
+        """
+        if self.boundary != "learned":
+            return weights
+        blocks = [block for block in weights.blocks if isinstance(block, S4DBlock)]
+        values = torch.stack([block.beyond for block in blocks], dim=1)[..., None]  # h d 1
+        steady = [block.steady_response(spacing=weights.sampling.spacing) for block in blocks]
+        heard = weights.scan(values.new_ones(len(values), 1, length, 1))[:, :, 0, :, 0]
+        return weights._replace(ends=values * (torch.stack(steady, dim=1)[..., None] - heard))
 
     def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
         """kernel * x + skip x by carrying states along."""

@@ -15,7 +15,6 @@ Axes: b line, h channel, n state mode, l grid point.
 """
 
 import math
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of
-from ssno.layers.block import GatedBlock
+from ssno.layers.block import CarryingBlock
 from ssno.layers.modes import ModeOptions, Modes
 from ssno.layers.s4d import S4DBlock
 from ssno.ssm.convolution import Direction
@@ -39,7 +38,7 @@ def block_type(options: ModeOptions | None) -> "type[S4DBlock] | type[SelectiveB
     return SelectiveBlock if options is not None and options.selective else S4DBlock
 
 
-class SelectiveBlock(GatedBlock):
+class SelectiveBlock(CarryingBlock):
     """Scan a sequence in one direction with modes that its values choose, then mix channels.
 
     Args:
@@ -50,7 +49,6 @@ class SelectiveBlock(GatedBlock):
         options: how the modes start and what of them is learned.
     """
 
-    carries: ClassVar[bool] = True
     method: ScanMethod = "chunked"  # states are carried; there is no kernel
 
     def __init__(
