@@ -1,0 +1,64 @@
+"""Folders of runs that are taken, locked, full or no folders at all."""
+
+import os
+import resource
+
+import pytest
+from tests.training.small_runs import tiny
+
+from ssno.runs.checkpoint import load_checkpoint
+from ssno.training.interruption import TrainingInterrupted
+from ssno.training.reporter import Silent
+from ssno.training.train import train
+
+
+def test_an_existing_folder_is_never_overwritten_silently(tmp_path, waves) -> None:
+    train(tiny(), waves, folder=tmp_path / "run", epochs=1, reporter=Silent())
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    with pytest.raises(FileExistsError, match=r"is not empty. Go on with that run \(--resume\), delete it"):
+        train(tiny(), waves, folder=tmp_path / "run", epochs=1, reporter=Silent())
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    train(tiny(), waves, folder=tmp_path / "run", epochs=1, overwrite=True, reporter=Silent())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(FileExistsError, match="is not a run of ssno, so it is not overwritten"):
+        train(tiny(), waves, folder=tmp_path / "mine", epochs=1, overwrite=True, reporter=Silent())
+
+
+def test_two_trainings_never_share_a_folder(tmp_path, waves) -> None:
+    class Second(Silent):
+        def begin(self, *, step, total):
+            for more in ({}, {"overwrite": True}, {"resume": True}):
+                with pytest.raises(FileExistsError, match=rf"Another training \(process {os.getpid()}\) is writing to"):
+                    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent(), **more)
+
+    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Second())
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_the_lock_of_a_killed_training_is_taken_over(tmp_path, waves) -> None:
+    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent())
+    (tmp_path / ".lock").write_text("99999999")
+    (tmp_path / "metrics.jsonl.0a1b2c3d.partial").write_text("")
+    train(tiny(), waves, folder=tmp_path, epochs=1, resume=True, reporter=Silent())
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint(tmp_path, waves, valid_waves) -> None:
+    settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8, "folder": tmp_path}
+    with pytest.raises(TrainingInterrupted):
+        train(tiny(), waves, stop_after=2, reporter=Silent(), **settings)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # the system's limit on file sizes plays the disk
+    try:
+        with pytest.raises(OSError, match="No room to write"):
+            train(tiny(), waves, resume=True, reporter=Silent(), save_seconds=0.0, **settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert load_checkpoint(tmp_path / "last")[1].step == 2
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path, waves) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(NotADirectoryError, match="file"):
+        train(tiny(), waves, folder=tmp_path / "file" / "run", reporter=Silent())
