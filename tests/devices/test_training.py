@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.ensembles import calibrate_ensemble
@@ -42,10 +43,14 @@ def trained(device, *, data=None, name: str = "ssno", **more):
     return train(model, data, device=device, reporter=Silent(), **{**settings, **more})
 
 
-def weights_near(away, here) -> None:
-    for name, weight in away.state_dict().items():
-        assert weight.device.type == "gpu", name
-        torch.testing.assert_close(weight.cpu(), here.state_dict()[name], rtol=1e-3, atol=1e-5, msg=name)
+def not_near(away: nn.Module, here: nn.Module) -> list[str]:
+    """Weights that are not on the device, or not those of the CPU to rounding."""
+    expected = here.state_dict()
+    return [
+        name
+        for name, weight in away.state_dict().items()
+        if weight.device.type != "gpu" or not torch.allclose(weight.cpu(), expected[name], rtol=1e-3, atol=1e-5)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def weights_near(away, here) -> None:
     ids=["averaged", "cut", "recomputed", "pushforward", "context", "frames-as-channels"],
 )
 def test_a_run_on_the_device_is_the_run_on_the_cpu(gpu, more) -> None:
-    weights_near(trained(gpu, **more).model, trained("cpu", **more).model)
+    assert not_near(trained(gpu, **more).model, trained("cpu", **more).model) == []
 
 
 def test_a_run_goes_on_where_it_stopped_on_either_device(gpu, tmp_path) -> None:
@@ -72,7 +77,8 @@ def test_a_run_goes_on_where_it_stopped_on_either_device(gpu, tmp_path) -> None:
     assert all(torch.equal(cut.model.state_dict()[n].cpu(), v.cpu()) for n, v in whole.model.state_dict().items())
     with pytest.raises(TrainingInterrupted):
         trained("cpu", ema=0.9, folder=tmp_path / "moved", stop_after=1)
-    weights_near(trained(gpu, ema=0.9, folder=tmp_path / "moved", resume=True).model, whole.model.cpu())
+    moved = trained(gpu, ema=0.9, folder=tmp_path / "moved", resume=True)
+    assert not_near(moved.model, whole.model.cpu()) == []
 
 
 @pytest.fixture
