@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from torch import Tensor
 
 from ssno.layers.modes import ModeOptions, Modes
 from ssno.native import operations
 from ssno.native.engine import use
+from ssno.native.operations import Systems
 from ssno.ssm.kernel import UndampedError
 from ssno.ssm.sampling import SampledKernels, plain_kernels, sampled_kernels
 
@@ -15,13 +15,13 @@ pytestmark = needs_library
 GRID_MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
 
 
-def parameters(channels: int = 5, *, d_state: int = 14, options: ModeOptions | None = None) -> list[Tensor]:
-    """The five parameters of some systems, moved a little from where they start."""
+def parameters(channels: int = 5, *, d_state: int = 14, options: ModeOptions | None = None) -> Systems:
+    """The parameters of some systems, moved a little from where they start."""
     torch.manual_seed(0)
     modes = Modes(channels, d_state=d_state, options=options)
     names = ("log_damping", "frequency", "log_step", "input_weight", "output_weight")
     found = [getattr(modes, name).detach() for name in names]
-    return [(tensor + 0.1 * torch.randn_like(tensor)).requires_grad_() for tensor in found]
+    return Systems(*((tensor + 0.1 * torch.randn_like(tensor)).requires_grad_() for tensor in found))
 
 
 @pytest.mark.parametrize("options", [ModeOptions(), GRID_MODES], ids=["legs", "grid"])
@@ -32,9 +32,9 @@ def test_native_kernels_and_gradients_are_exact(length, boundary, options) -> No
     exact = [tensor.detach().double().requires_grad_() for tensor in given]
     choice = {"length": length, "spacing": 0.7, "boundary": boundary}
     with use("fused"):
-        mine = sampled_kernels(*given, **choice)
+        mine = sampled_kernels(given, **choice)
         with torch.no_grad():
-            assert torch.equal(mine, sampled_kernels(*given, **choice))
+            assert torch.equal(mine, sampled_kernels(given, **choice))
     theirs = plain_kernels(*exact, **choice)
     grad = torch.randn_like(mine)
     pairs = zip(torch.autograd.grad(mine, given, grad), torch.autograd.grad(theirs, exact, grad.double()), strict=True)
@@ -46,7 +46,7 @@ def test_native_kernels_and_gradients_are_exact(length, boundary, options) -> No
 def test_one_point_and_one_mode() -> None:
     given = parameters(1, d_state=2)
     with use("fused"):
-        kernel = sampled_kernels(*given, length=1)
+        kernel = sampled_kernels(given, length=1)
     exact = plain_kernels(*(t.detach().double() for t in given), length=1, spacing=1.0, boundary="zero")
     torch.testing.assert_close(kernel.double(), exact, rtol=1e-6, atol=0)
 
@@ -58,7 +58,7 @@ def test_a_mode_at_rest_has_finite_gradients() -> None:
         given[0].fill_(-torch.inf)
         given[1].zero_()
     with use("fused"):
-        kernel = sampled_kernels(*given, length=20)
+        kernel = sampled_kernels(given, length=20)
     found = torch.autograd.grad(kernel.square().sum(), given)
     exact = [tensor.detach().double().requires_grad_() for tensor in given]
     wanted = torch.autograd.grad(plain_kernels(*exact, length=20, spacing=1.0, boundary="zero").square().sum(), exact)
@@ -71,13 +71,13 @@ def test_images_of_an_undamped_mode_are_refused() -> None:
     with torch.no_grad():
         given[0][1, 1] = -torch.inf
     with use("fused"), pytest.raises(UndampedError, match="one-period"):
-        sampled_kernels(*given, length=20, boundary="wrapped")
+        sampled_kernels(given, length=20, boundary="wrapped")
 
 
 def test_derivatives_of_derivatives() -> None:
     given = parameters(2, d_state=4, options=GRID_MODES)
     with use("fused"):
-        slopes = torch.autograd.grad(sampled_kernels(*given, length=9).square().sum(), given, create_graph=True)
+        slopes = torch.autograd.grad(sampled_kernels(given, length=9).square().sum(), given, create_graph=True)
         found = torch.autograd.grad(sum(slope.sum() for slope in slopes), given)
     exact = [tensor.detach().double().requires_grad_() for tensor in given]
     kernel = plain_kernels(*exact, length=9, spacing=1.0, boundary="zero")
@@ -94,7 +94,7 @@ def test_equal_bits_on_any_number_of_threads() -> None:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
             with use("fused"):
-                kernel = sampled_kernels(*given, length=33, boundary="wrapped")
+                kernel = sampled_kernels(given, length=33, boundary="wrapped")
             found.append([kernel, *torch.autograd.grad(kernel.sin().sum(), given)])
     finally:
         torch.set_num_threads(before)
@@ -106,26 +106,27 @@ def test_parameters_may_lie_in_memory_as_they_like() -> None:
     scattered = [torch.randn(*t.shape, 3)[..., 1].copy_(t.detach()) for t in given]
     assert not any(tensor.is_contiguous() for tensor in scattered)
     with use("fused"), torch.no_grad():
-        assert torch.equal(sampled_kernels(*scattered, length=7), sampled_kernels(*given, length=7))
+        assert torch.equal(sampled_kernels(Systems(*scattered), length=7), sampled_kernels(given, length=7))
 
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_what_does_not_fit_is_refused() -> None:
-    given = [tensor.detach() for tensor in parameters(3, d_state=4)]
+    given = Systems(*(tensor.detach() for tensor in parameters(3, d_state=4)))
+    double, short = given._replace(frequency=given.frequency.double()), given._replace(leaving=given.leaving[:, :1])
     with pytest.raises(ValueError, match="`frequency` must be a dense float32 tensor"):
-        operations.sample_forward(given[0], given[1].double(), *given[2:], length=4, spacing=1.0, circle=False)
+        operations.sample_forward(double, length=4, spacing=1.0, circle=False)
     with pytest.raises(ValueError, match=r"`leaving`.*\(3, 2, 2\)"):
-        operations.sample_forward(*given[:4], given[4][:, :1], length=4, spacing=1.0, circle=False)
+        operations.sample_forward(short, length=4, spacing=1.0, circle=False)
     with pytest.raises(ValueError, match="`length` must be from 1"):
-        operations.sample_forward(*given, length=0, spacing=1.0, circle=False)
+        operations.sample_forward(given, length=0, spacing=1.0, circle=False)
     with pytest.raises(ValueError, match="`grad`"):
-        operations.sample_backward(*given, torch.zeros(2, 4), spacing=1.0, circle=False)
+        operations.sample_backward(given, torch.zeros(2, 4), spacing=1.0, circle=False)
 
 
 def test_other_kinds_of_numbers_and_engines_are_written_out() -> None:
     given = parameters(2, d_state=4)
-    assert isinstance(sampled_kernels(*given, length=4).grad_fn, SampledKernels._backward_cls)
+    assert isinstance(sampled_kernels(given, length=4).grad_fn, SampledKernels._backward_cls)
     double = [tensor.detach().double().requires_grad_() for tensor in given]
-    assert sampled_kernels(*double, length=4).dtype == torch.float64
+    assert sampled_kernels(Systems(*double), length=4).dtype == torch.float64
     with use("torch"):
-        assert not isinstance(sampled_kernels(*given, length=4).grad_fn, SampledKernels._backward_cls)
+        assert not isinstance(sampled_kernels(given, length=4).grad_fn, SampledKernels._backward_cls)

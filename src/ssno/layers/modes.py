@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_pairs
+from ssno.native.operations import Systems
 from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel, steady_response
@@ -174,9 +175,9 @@ def kernels_of(
     """The kernels of several systems of one kind, input gain included, in one go: channels are simply more rows."""
     first = systems[0]
     names = ("log_damping", "frequency", "log_step", "input_weight", "output_weight")
-    parameters = [together([getattr(system, name) for system in systems]) for name in names]
+    parameters = Systems(*(together([getattr(system, name) for system in systems]) for name in names))
     if first.discretisation == "zoh":
-        rows = sampled_kernels(*parameters, length=length, spacing=spacing, boundary=boundary)
+        rows = sampled_kernels(parameters, length=length, spacing=spacing, boundary=boundary)
         return rows.unflatten(0, (len(systems), -1))
     log_damping, frequency, log_step, entering, leaving = parameters
     damping, step = torch.exp(log_damping), torch.exp(log_step) * spacing

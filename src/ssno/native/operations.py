@@ -228,79 +228,50 @@ def head_backward(
     return found
 
 
-def sample_forward(
-    log_damping: Float[Tensor, "h n"],
-    frequency: Float[Tensor, "h n"],
-    log_step: Float[Tensor, " h"],
-    entering: Float[Tensor, "h n 2"],
-    leaving: Float[Tensor, "h n 2"],
-    *,
-    length: int,
-    spacing: float,
-    circle: bool,
-) -> Float[Tensor, "h l"]:
+class Systems(NamedTuple):
+    """The parameters of diagonal systems, one for each channel."""
+
+    log_damping: Float[Tensor, "h n"]
+    frequency: Float[Tensor, "h n"]
+    log_step: Float[Tensor, " h"]
+    entering: Float[Tensor, "h n 2"]
+    leaving: Float[Tensor, "h n 2"]
+
+
+def sample_forward(systems: Systems, *, length: int, spacing: float, circle: bool) -> Float[Tensor, "h l"]:
     """Kernels of diagonal systems, discretised by zero-order hold; on a circle with all their images."""
-    inputs = _systems(log_damping, frequency, log_step, entering, leaving)
+    inputs = _checked_systems(systems)
     if not 1 <= length <= LARGEST:
         raise ValueError(f"`length` must be from 1 to {LARGEST}, got {length}.")
-    kernels = log_damping.new_empty(len(log_damping), length)
-    _call(
-        "sample_forward",
-        *inputs,
-        kernels,
-        *_sample_sizes(log_damping, length, spacing, circle),
-        tiles=False,
-        circle=circle,
-    )
+    kernels = inputs.log_step.new_empty(len(inputs.log_step), length)
+    sizes = _sample_sizes(inputs, length, spacing, circle)
+    _call("sample_forward", *inputs, kernels, *sizes, tiles=False, circle=circle)
     return kernels
 
 
-def sample_backward(
-    log_damping: Float[Tensor, "h n"],
-    frequency: Float[Tensor, "h n"],
-    log_step: Float[Tensor, " h"],
-    entering: Float[Tensor, "h n 2"],
-    leaving: Float[Tensor, "h n 2"],
-    grad: Float[Tensor, "h l"],
-    *,
-    spacing: float,
-    circle: bool,
-) -> tuple[Tensor, ...]:
-    """Gradients of the five parameters, in order."""
-    inputs = _systems(log_damping, frequency, log_step, entering, leaving)
+def sample_backward(systems: Systems, grad: Float[Tensor, "h l"], *, spacing: float, circle: bool) -> Systems:
+    """Gradients of the parameters."""
+    inputs = _checked_systems(systems)
     length = grad.shape[-1]
-    found = tuple(torch.empty_like(tensor) for tensor in inputs)
-    grad = checked("grad", grad, len(log_damping), length)
-    _call(
-        "sample_backward",
-        *inputs,
-        grad,
-        *found,
-        *_sample_sizes(log_damping, length, spacing, circle),
-        tiles=False,
-        circle=circle,
-    )
+    found = Systems(*(torch.empty_like(tensor) for tensor in inputs))
+    sizes = _sample_sizes(inputs, length, spacing, circle)
+    grad = checked("grad", grad, len(inputs.log_step), length)
+    _call("sample_backward", *inputs, grad, *found, *sizes, tiles=False, circle=circle)
     return found
 
 
-def _systems(
-    log_damping: Tensor, frequency: Tensor, log_step: Tensor, entering: Tensor, leaving: Tensor
-) -> tuple[Tensor, ...]:
-    channels, modes = log_damping.shape
-    return (
-        checked("log_damping", log_damping, channels, modes),
-        checked("frequency", frequency, channels, modes),
-        checked("log_step", log_step, channels),
-        checked("entering", entering, channels, modes, 2),
-        checked("leaving", leaving, channels, modes, 2),
-    )
+def _checked_systems(systems: Systems) -> Systems:
+    channels, modes = systems.log_damping.shape
+    shapes = ((channels, modes), (channels, modes), (channels,), (channels, modes, 2), (channels, modes, 2))
+    named = zip(Systems._fields, systems, shapes, strict=True)
+    return Systems(*(checked(name, tensor, *shape) for name, tensor, shape in named))
 
 
 def _sample_sizes(
-    log_damping: Tensor, length: int, spacing: float, circle: bool
+    systems: Systems, length: int, spacing: float, circle: bool
 ) -> tuple[c_double, c_int64, c_int, c_int, c_int]:
     """Spacing, channels, modes, points, whether they lie on a circle."""
-    channels, modes = log_damping.shape
+    channels, modes = systems.log_damping.shape
     return c_double(spacing), c_int64(channels), c_int(modes), c_int(length), c_int(circle)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ssno.native import operations
 from ssno.native.engine import fused
+from ssno.native.operations import Systems
 from ssno.native.twice import gradients
 from ssno.ssm.discretise import zero_order_hold
 from ssno.ssm.kernel import CIRCLES, Boundary, kernel, require_damping
@@ -24,39 +25,21 @@ from ssno.ssm.pairs import pair, times
 
 
 def sampled_kernels(
-    log_damping: Float[Tensor, "h n"],
-    frequency: Float[Tensor, "h n"],
-    log_step: Float[Tensor, " h"],
-    entering: Float[Tensor, "h n 2"],
-    leaving: Float[Tensor, "h n 2"],
-    *,
-    length: int,
-    spacing: float = 1.0,
-    boundary: Boundary = "zero",
+    systems: Systems, *, length: int, spacing: float = 1.0, boundary: Boundary = "zero"
 ) -> Float[Tensor, "h l"]:
     """Kernels on `length` points that lie `spacing` apart, input gain included."""
-    parameters = (log_damping, frequency, log_step, entering, leaving)
-    if length < 1 or not fused(*parameters) or any(p.dtype != torch.float32 for p in parameters):
-        return plain_kernels(*parameters, length=length, spacing=spacing, boundary=boundary)
+    if length < 1 or not fused(*systems) or any(parameter.dtype != torch.float32 for parameter in systems):
+        return plain_kernels(*systems, length=length, spacing=spacing, boundary=boundary)
     if boundary in CIRCLES:
-        require_damping(torch.exp(log_damping) * torch.exp(log_step)[:, None])
+        require_damping(torch.exp(systems.log_damping) * torch.exp(systems.log_step)[:, None])
     if torch.is_grad_enabled():
-        return SampledKernels.apply(*parameters, length, spacing, boundary)
-    return operations.sample_forward(*parameters, length=length, spacing=spacing, circle=boundary in CIRCLES)
+        return SampledKernels.apply(*systems, length, spacing, boundary)
+    return operations.sample_forward(systems, length=length, spacing=spacing, circle=boundary in CIRCLES)
 
 
-def plain_kernels(
-    log_damping: Tensor,
-    frequency: Tensor,
-    log_step: Tensor,
-    entering: Tensor,
-    leaving: Tensor,
-    *,
-    length: int,
-    spacing: float,
-    boundary: Boundary,
-) -> Tensor:
-    """The formula, written out."""
+def plain_kernels(*parameters: Tensor, length: int, spacing: float, boundary: Boundary) -> Tensor:
+    """The formula, written out, of the parameters one by one."""
+    log_damping, frequency, log_step, entering, leaving = parameters
     modes = zero_order_hold(torch.exp(log_damping), frequency, torch.exp(log_step) * spacing)
     weight = times(pair(entering), pair(leaving))
     return kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
@@ -70,13 +53,15 @@ class SampledKernels(torch.autograd.Function):
         *parameters, length, spacing, boundary = given
         ctx.save_for_backward(*parameters)
         ctx.options = {"length": length, "spacing": spacing, "boundary": boundary}
-        return operations.sample_forward(*parameters, length=length, spacing=spacing, circle=boundary in CIRCLES)
+        return operations.sample_forward(
+            Systems(*parameters), length=length, spacing=spacing, circle=boundary in CIRCLES
+        )
 
     @staticmethod
     def backward(ctx: Any, grad: Float[Tensor, "h l"]) -> tuple[Tensor | None, ...]:
-        parameters: tuple[Tensor, ...] = ctx.saved_tensors
+        parameters = ctx.saved_tensors
         if torch.is_grad_enabled():
             return *gradients(partial(plain_kernels, **ctx.options), parameters, grad), None, None, None
         circle = ctx.options["boundary"] in CIRCLES
-        found = operations.sample_backward(*(*parameters, grad), spacing=ctx.options["spacing"], circle=circle)
+        found = operations.sample_backward(Systems(*parameters), grad, spacing=ctx.options["spacing"], circle=circle)
         return *found, None, None, None
