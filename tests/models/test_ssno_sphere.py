@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ssno.layers.block import scan_weights
 from ssno.layers.great_circles import GreatCircleSweep, responses
+from ssno.layers.modes import ModeOptions
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import SphereSweep, great_circles
 from ssno.layers.sweeps import TwoWayScan
@@ -228,5 +229,7 @@ def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
         SphereSSNOConfig(scans="circles")
     with pytest.raises(ValueError, match="`colatitude`"):
         SphereSSNOConfig(colatitude="flat")
+    with pytest.raises(ValueError, match="`modes.selective` on the sphere must be False"):
+        SphereSSNOConfig.tiny(modes=ModeOptions(selective=True))
     with pytest.raises(ValueError, match="even number of longitudes"):
         great_circles(torch.zeros(1, 4, 7, 1))

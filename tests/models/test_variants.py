@@ -1,10 +1,13 @@
 """SS-NO's variants: published counts, streaming, files, gradients, and what tells them apart."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
+from tests.losses import losses
 
+from ssno.layers.modes import ModeOptions
 from ssno.models.count import count_parameters
 from ssno.models.registry import MODELS, model_config
 from ssno.models.ssno import SSNO, ScanOperator, SSNOConfig
@@ -112,15 +115,8 @@ def test_ten_steps_lower_the_loss(name) -> None:
     model = tiny(name, memory_kernel="s4")
     position = 2 * torch.pi * torch.arange(8) / 8
     trajectories = torch.sin(position - (torch.rand(4, 1) + 0.3 * torch.arange(6))[..., None])[:, :, None]
-    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
-    losses = []
-    for _ in range(10):
-        loss = (model(trajectories[:, :-1]) - trajectories[:, 1:]).square().mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.9 * losses[0]
+    found = losses(model, trajectories[:, :-1], trajectories[:, 1:])
+    assert found[-1] < 0.9 * found[0]
 
 
 def test_s4_memory_has_its_low_rank_part_more() -> None:
@@ -134,13 +130,14 @@ def test_unknown_memory_kernels_are_refused() -> None:
 
 
 @pytest.mark.parametrize("boundary", ["zero", "wrapped"])
-def test_selective_ssno_is_ssno_when_nothing_is_selected(boundary) -> None:
-    config = SSNOSelectiveConfig.tiny(n_dims=2, memory_window=2, boundary=boundary)
-    selective = config.build().double()
+@pytest.mark.parametrize("kind", [SSNOConfig, SSNOUniConfig])
+def test_a_selective_model_is_the_linear_one_when_nothing_is_selected(kind, boundary) -> None:
+    config = kind.tiny(n_dims=2, memory_window=2, boundary=boundary)
+    selective = replace(config, modes=ModeOptions(selective=True)).build().double()
     for name, weight in selective.named_parameters():
         if "select" in name or "spread" in name:
             torch.nn.init.zeros_(weight)
-    plain = SSNO(SSNOConfig.tiny(n_dims=2, memory_window=2, boundary=boundary)).double()
+    plain = config.build().double()
     own = selective.state_dict()
     plain.load_state_dict({name: own[name] for name in plain.state_dict()})
     frames = torch.randn(1, 3, 1, 6, 5, dtype=torch.float64)

@@ -53,6 +53,11 @@ class GatedBlock(nn.Module, abc.ABC):
         self.skip = nn.Parameter(torch.randn(channels))
         self.mix = nn.Linear(channels, 2 * channels)
 
+    @property
+    def blocks(self) -> tuple["GatedBlock", ...]:
+        """This block alone, as a scan with one direction."""
+        return (self,)
+
     @abc.abstractmethod
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
@@ -235,13 +240,8 @@ def gate(
 
 
 def plain_gate(
-    y: Float[Tensor, "h d p"],
-    weight: Float[Tensor, "d g h"],
-    bias: Float[Tensor, "d g"],
-    *,
-    residual: Float[Tensor, "h p"] | None = None,
-    residual_weight: int = 0,
-) -> Float[Tensor, "h p"]:
+    y: Tensor, weight: Tensor, bias: Tensor, *, residual: Tensor | None = None, residual_weight: int = 0
+) -> Tensor:
     """The formula, written out."""
     out = residual_weight * residual if residual_weight and residual is not None else None
     for direction, (matrix, shift) in enumerate(zip(weight, bias, strict=True)):

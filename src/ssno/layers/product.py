@@ -16,103 +16,65 @@ as usual, four blocks in a row overflow on the first step.
 Axes: h channel, o and i: what comes before and after the scanned axis, l grid point, b frame, k remembered frame.
 """
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.block import ScanWeights, scan_weights
+from ssno.layers.block import ScanWeights
 from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import Sweep, around, boundary_per_axis
-from ssno.ssm.convolution import Direction
+from ssno.layers.sweeps import GridSweep, PairedScan
 from ssno.ssm.kernel import Boundary
 
 START = 0.1
 """How large the maps of a product start, in units of a linear layer's usual start."""
 
 
-class Factor(S4DBlock):
-    """One direction of the scan, and the map of one factor: `mix` leads from h channels to h, not to 2h."""
-
-    def __init__(
-        self,
-        channels: int,
-        *,
-        d_state: int = 64,
-        direction: Direction = "forward",
-        boundary: Boundary = "zero",
-        options: ModeOptions | None = None,
-    ):
-        super().__init__(channels, d_state=d_state, direction=direction, boundary=boundary, options=options)
-        self.mix = nn.Linear(channels, channels)
-        with torch.no_grad():
-            self.mix.weight.mul_(START)
-
-
-class ProductScan(nn.Module):
+class ProductScan(PairedScan):
     """Scan sequences both ways, add the two, and add the product of two maps of that to the input.
 
-    Works by itself in any `nn.Module`: `ProductScan(64)(x)` maps (batch, 64, length) to the same shape.
+    The blocks' `mix` are the maps, the left one forward and the right one backward: from h channels to h, not to 2h.
     """
 
     def __init__(
         self, channels: int, *, d_state: int = 64, boundary: Boundary = "zero", options: ModeOptions | None = None
     ):
         super().__init__()
-        self.ahead = Factor(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
-        self.back = Factor(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
-
-    @property
-    def blocks(self) -> tuple[Factor, ...]:
-        """Forward with the left map, backward with the right one."""
-        return self.ahead, self.back
-
-    def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
-        """Scan every sequence. `spacing` is the grid spacing in units of the reference one."""
-        (weights,) = scan_weights([(self.blocks, x.shape[-1], spacing)])
-        return self.lines(x.permute(1, 2, 0)[:, None], two_sided(weights))[:, 0].permute(2, 0, 1)
+        ahead = S4DBlock(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
+        self.ahead = with_small_map(ahead)
+        back = S4DBlock(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
+        self.back = with_small_map(back)
 
     def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
-        """The same on a field with its channel first, along the axis between o and i."""
-        scanned = weights.scan(x)
+        """x + (L y + l) tanh(R y + r)."""
+        scanned = two_sided(weights).scan(x)
         y = (scanned[:, 0] if scanned.shape[1] == 1 else scanned.sum(dim=1)).reshape(x.shape[0], -1)
         (left, right), (below, above) = weights.mix, weights.bias
         first, second = torch.addmm(below[:, None], left, y), torch.addmm(above[:, None], right, y)
         return torch.addcmul(x, first.view(x.shape), torch.tanh(second).view(x.shape))
 
 
-class ProductSweep(Sweep):
+@torch.no_grad()
+def with_small_map(block: S4DBlock) -> S4DBlock:
+    """The block with a new map of its channels that starts small."""
+    channels = block.mix.in_features
+    block.mix = nn.Linear(channels, channels)
+    block.mix.weight.mul_(START)
+    return block
+
+
+class ProductSweep(GridSweep):
     """Products of scans along every axis of a grid in turn."""
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        axes: int,
-        d_state: int = 64,
-        boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
-    ):
-        super().__init__()
-        self.scans = nn.ModuleList(
-            ProductScan(channels, d_state=d_state, boundary=one, options=options)
-            for one in boundary_per_axis(boundary, axes)
-        )
-
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
-        """Axis after axis."""
-        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
-            assert isinstance(scan, ProductScan)
-            field = scan.lines(around(field, axis), known).view(field.shape)
-        return field
+    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> ProductScan:
+        """The product of one axis."""
+        return ProductScan(channels, d_state=d_state, boundary=boundary, options=options)
 
 
 def two_sided(weights: ScanWeights) -> ScanWeights:
-    """The weights of a two-way scan with both kernels in one, where the line is a circle; elsewhere as they are."""
-    if weights.taps is None or not weights.periodic:
+    """Weights of a two-way scan with both kernels in one, where the line is a circle; elsewhere as they are."""
+    if weights.taps is None or not weights.periodic or len(weights.blocks) == 1:
         return weights
     ahead, back = weights.taps
     ends = None if weights.ends is None else weights.ends.sum(1, keepdim=True)

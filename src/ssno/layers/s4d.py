@@ -61,11 +61,6 @@ class S4DBlock(CarryingBlock):
         if boundary == "learned":
             self.beyond = nn.Parameter(torch.zeros(channels))
 
-    @property
-    def blocks(self) -> tuple["S4DBlock"]:
-        """This block alone, as a scan with one direction."""
-        return (self,)
-
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
         return self.modes.kernel(length, spacing=spacing, boundary=self.boundary)

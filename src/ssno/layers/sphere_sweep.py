@@ -19,16 +19,17 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ssno.layers.block import GatedBlock, ScanWeights, gate
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import Residual, Sweep, TwoWayScan, around
+from ssno.layers.sweeps import GridSweep, Residual, TwoWayScan, around
+from ssno.ssm.kernel import Boundary
 
 Colatitude = Literal["pole", "zero"]
 
 
-class SphereSweep(Sweep):
+class SphereSweep(GridSweep):
     """Scan colatitude, then longitude, both ways: the spatial block of SS-NO on a sphere."""
 
     def __init__(
@@ -40,12 +41,10 @@ class SphereSweep(Sweep):
         colatitude: Colatitude = "pole",
         options: ModeOptions | None = None,
     ):
-        super().__init__()
+        self.residual = residual  # first: the scans are made with it
         self.over_poles = colatitude == "pole"
-        self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual=residual, boundary=boundary, options=options)
-            for boundary in ("wrapped" if self.over_poles else "zero", "wrapped")
-        )
+        boundary: tuple[Boundary, Boundary] = ("wrapped" if self.over_poles else "zero", "wrapped")
+        super().__init__(channels, axes=2, d_state=d_state, boundary=boundary, options=options)
 
     def scans_on(
         self, grid: Sequence[int], spacing: Sequence[float]

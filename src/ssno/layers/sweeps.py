@@ -39,11 +39,32 @@ Residual = Literal["sum", "path", "none"]
 RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
 
 
-class TwoWayScan(nn.Module):
-    """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two.
+class PairedScan(nn.Module, abc.ABC):
+    """Interface of scans that look both ways, with a block for each direction.
 
-    Works by itself in any `nn.Module`: `TwoWayScan(64)(x)` maps (batch, 64, length) to the same shape.
+    They work by themselves in any `nn.Module`: `TwoWayScan(64)(x)` maps (batch, 64, length) to the same shape.
     """
+
+    ahead: GatedBlock
+    back: GatedBlock
+
+    @property
+    def blocks(self) -> tuple[GatedBlock, ...]:
+        """Forward, backward."""
+        return self.ahead, self.back
+
+    def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
+        """Scan every sequence both ways. `spacing` is the grid spacing in units of the reference one."""
+        (weights,) = scan_weights([(self.blocks, x.shape[-1], spacing)])
+        return self.lines(x.permute(1, 2, 0)[:, None], weights)[:, 0].permute(2, 0, 1)
+
+    @abc.abstractmethod
+    def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
+        """The same on a field with its channel first, along the axis between o and i."""
+
+
+class TwoWayScan(PairedScan):
+    """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two."""
 
     def __init__(
         self,
@@ -62,19 +83,9 @@ class TwoWayScan(nn.Module):
         self.ahead = block(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
         self.back = block(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
 
-    def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
-        """Scan every sequence both ways. `spacing` is the grid spacing in units of the reference one."""
-        (weights,) = scan_weights([(self.blocks, x.shape[-1], spacing)])
-        return self.lines(x.permute(1, 2, 0)[:, None], weights)[:, 0].permute(2, 0, 1)
-
     def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
-        """The same on a field with its channel first, along the axis between o and i."""
+        """Both directions, gated and added, and the residual."""
         return gated_scan(x, weights, residual_weight=self.residual_weight)
-
-    @property
-    def blocks(self) -> tuple[GatedBlock, ...]:
-        """Forward, backward."""
-        return self.ahead, self.back
 
 
 def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tuple[Boundary, ...]:
@@ -119,60 +130,10 @@ class Sweep(nn.Module, abc.ABC):
         """Apply all scans."""
 
 
-class AxisSweep(Sweep):
-    """Scan every axis of a grid in turn, in both directions: the spatial block of SS-NO."""
+class GridSweep(Sweep):
+    """A scan for every axis of a grid, applied one after the other. What sweeps do otherwise, they say."""
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        axes: int,
-        d_state: int = 64,
-        residual: Residual = "sum",
-        boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
-    ):
-        super().__init__()
-        self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual=residual, boundary=one, options=options)
-            for one in boundary_per_axis(boundary, axes)
-        )
-
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
-        """Axis after axis."""
-        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
-            assert isinstance(scan, TwoWayScan)
-            field = scan.lines(around(field, axis), known).view(field.shape)
-        return field
-
-
-class OneWaySweep(Sweep):
-    """Scan every axis of a grid in turn, forwards only."""
-
-    def __init__(
-        self,
-        channels: int,
-        *,
-        axes: int,
-        d_state: int = 64,
-        boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
-    ):
-        super().__init__()
-        self.scans = nn.ModuleList(
-            block_type(options)(channels, d_state=d_state, boundary=one, options=options)
-            for one in boundary_per_axis(boundary, axes)
-        )
-
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
-        """Axis after axis."""
-        for axis, known in enumerate(weights):
-            field = gated_scan(around(field, axis), known, residual_weight=1).view(field.shape)
-        return field
-
-
-class FlattenedSweep(Sweep):
-    """Scan the whole grid as one line, once per axis order, both ways, mixing channels after each pass."""
+    residual: Residual = "none"
 
     def __init__(
         self,
@@ -185,13 +146,69 @@ class FlattenedSweep(Sweep):
     ):
         super().__init__()
         each = boundary_per_axis(boundary, axes)
+        self.scans = nn.ModuleList(self.scan(channels, d_state, one, options) for one in each)
+
+    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> nn.Module:
+        """A new scan of one axis."""
+        return TwoWayScan(channels, d_state=d_state, residual=self.residual, boundary=boundary, options=options)
+
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """Axis after axis."""
+        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
+            assert isinstance(scan, PairedScan)
+            field = scan.lines(around(field, axis), known).view(field.shape)
+        return field
+
+
+class AxisSweep(GridSweep):
+    """Scan every axis of a grid in turn, in both directions: the spatial block of SS-NO."""
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        axes: int,
+        d_state: int = 64,
+        residual: Residual = "sum",
+        boundary: Boundary | Sequence[Boundary] = "zero",
+        options: ModeOptions | None = None,
+    ):
+        self.residual = residual  # first: the scans are made with it
+        super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
+
+
+class OneWaySweep(GridSweep):
+    """Scan every axis of a grid in turn, forwards only."""
+
+    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> GatedBlock:
+        """Forwards."""
+        return block_type(options)(channels, d_state=d_state, boundary=boundary, options=options)
+
+    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+        """Axis after axis."""
+        for axis, known in enumerate(weights):
+            field = gated_scan(around(field, axis), known, residual_weight=1).view(field.shape)
+        return field
+
+
+class FlattenedSweep(GridSweep):
+    """Scan the whole grid as one line, once per axis order, both ways, mixing channels after each pass."""
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        axes: int,
+        d_state: int = 64,
+        boundary: Boundary | Sequence[Boundary] = "zero",
+        options: ModeOptions | None = None,
+    ):
+        each = boundary_per_axis(boundary, axes)
         if len(set(each)) > 1:
             raise ValueError(f"One line through the whole grid has one `boundary`, got {each}. Give one for all axes.")
         # One line through the grid has no finer copies of itself: its points are neighbours along one axis only.
         options = replace(options or ModeOptions(), transfer="sampled")
-        self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual="none", boundary=one, options=options) for one in each
-        )
+        super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 
     def scans_on(
@@ -228,7 +245,7 @@ class FeedForward(nn.Module):
         return self.norm(self.maps(features).movedim(0, -1)).movedim(-1, 0)
 
 
-class ParallelSweep(Sweep):
+class ParallelSweep(GridSweep):
     """Scan all axes of a grid from the same input, both ways, add the results, and refine them pointwise.
 
     With `idle_forecast` the block owns a second feed-forward network that nothing uses. The published number of
@@ -245,11 +262,7 @@ class ParallelSweep(Sweep):
         options: ModeOptions | None = None,
         idle_forecast: bool = False,
     ):
-        super().__init__()
-        self.scans = nn.ModuleList(
-            TwoWayScan(channels, d_state=d_state, residual="none", boundary=one, options=options)
-            for one in boundary_per_axis(boundary, axes)
-        )
+        super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None
 

@@ -8,12 +8,11 @@
     memory          the same scan over the last K frames, at every grid point                    `ssno.layers.memory`
 
 The same code serves 1D, 2D and 3D. Variants (`ssno.models.variants`) differ in the spatial block alone, which
-`ScanConfig.block` builds. How a model runs over a trajectory, and streams, is in `ssno.models.operator`.
+`ScanConfig.sweep` names. How a model runs over a trajectory, and streams, is in `ssno.models.operator`.
 
 Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n); they are converted once on the way in and out.
 """
 
-import abc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from ssno.layers.film import Film, modulated, without_means
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions, require_circle, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
-from ssno.layers.sweeps import AxisSweep, OneWaySweep, Residual, Sweep, boundary_per_axis
+from ssno.layers.sweeps import AxisSweep, GridSweep, OneWaySweep, Residual, Sweep, boundary_per_axis
 from ssno.models.history import MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
@@ -48,6 +47,9 @@ learn fastest; and in periodic boxes, where flows want longer ones (results/star
 @dataclass(frozen=True, kw_only=True)
 class ScanConfig(MemoryConfig):
     """A model whose spatial blocks scan the grid with state-space systems."""
+
+    sweep: ClassVar[type[GridSweep]]
+    """What a spatial block is."""
 
     hidden_channels: int = 64
     """Width of the network."""
@@ -123,9 +125,11 @@ class ScanConfig(MemoryConfig):
         """The boundary of every axis."""
         return boundary_per_axis(self.boundary, self.n_dims)
 
-    @abc.abstractmethod
     def block(self) -> Sweep:
         """One spatial block."""
+        return self.sweep(
+            self.hidden_channels, axes=self.n_dims, d_state=self.d_state, boundary=self.boundary, options=self.modes
+        )
 
     @classmethod
     def tiny(cls: type[Scanning], **fields: Any) -> Scanning:
@@ -224,6 +228,7 @@ class SSNOConfig(ScanConfig):
     """A State Space Neural Operator. The defaults are the paper's model: 203,713 parameters in 1D, 369,665 in 2D."""
 
     name: ClassVar[str] = "ssno"
+    sweep: ClassVar[type[GridSweep]] = AxisSweep
 
     residual: Residual = "sum"
     """Where residuals go: around the sum of both directions, in each path, or none."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ssno.layers.product import AddedMemory, ProductSweep, two_sided
+from ssno.layers.sweeps import GridSweep
 from ssno.models.operator import GridWeights, Spacing
 from ssno.models.ssno import ScanConfig, ScanOperator
 
@@ -23,17 +24,12 @@ class SSNOProductConfig(ScanConfig):
     """SS-NO with products of scans: 170,433 parameters in 1D, 303,105 in 2D."""
 
     name: ClassVar[str] = "ssno-product"
+    sweep: ClassVar[type[GridSweep]] = ProductSweep
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.modes.selective:
             raise ValueError("`modes.selective` must be False: products of scans need kernels. Use 'ssno-selective'.")
-
-    def block(self) -> ProductSweep:
-        """Products of two-way scans along one axis after the other."""
-        return ProductSweep(
-            self.hidden_channels, axes=self.n_dims, d_state=self.d_state, boundary=self.boundary, options=self.modes
-        )
 
     def memory(self, channels: int) -> AddedMemory | None:
         """Memory that adds to its input; None without memory."""

@@ -74,6 +74,8 @@ class SphereSSNOConfig(SSNOConfig):
                 "`scans='great-circles'` has neither poles nor a map to learn, and its answers are band-limited: leave "
                 "`colatitude`, `learned_map` and `band_limited` as they are."
             )
+        if self.modes.selective:
+            raise ValueError("`modes.selective` on the sphere must be False: states are not carried around a circle.")
         if self.conditioning != "planes":
             raise ValueError(f"`conditioning` on the sphere must be 'planes', got {self.conditioning!r}.")
         if self.n_dims != 2:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import FlattenedSweep, OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import FlattenedSweep, GridSweep, OneWaySweep, ParallelSweep
 from ssno.models.operator import Spacing
 from ssno.models.ssno import ScanConfig, ScanOperator, SSNOConfig
 
@@ -33,14 +33,9 @@ class SSNOUniConfig(ScanConfig):
     """SS-NO with forward scans only: 203,713 parameters in 1D and 369,665 in 2D, as many as SS-NO has."""
 
     name: ClassVar[str] = "ssno-uni"
+    sweep: ClassVar[type[GridSweep]] = OneWaySweep
 
     n_layers: int = 8
-
-    def block(self) -> OneWaySweep:
-        """Forward scans along one axis after the other."""
-        return OneWaySweep(
-            self.hidden_channels, axes=self.n_dims, d_state=self.d_state, boundary=self.boundary, options=self.modes
-        )
 
     def build(self) -> "SSNOUni":
         return SSNOUni(self)
@@ -58,12 +53,7 @@ class SSNOVMConfig(ScanConfig):
     """SS-NO that scans the grid as one line, row by row, then column by column: 402,945 parameters in 2D."""
 
     name: ClassVar[str] = "ssno-vm"
-
-    def block(self) -> FlattenedSweep:
-        """Two-way scans of the flattened grid."""
-        return FlattenedSweep(
-            self.hidden_channels, axes=self.n_dims, d_state=self.d_state, boundary=self.boundary, options=self.modes
-        )
+    sweep: ClassVar[type[GridSweep]] = FlattenedSweep
 
     def build(self) -> "SSNOVM":
         return SSNOVM(self)
@@ -85,6 +75,7 @@ class SSNOFFConfig(ScanConfig):
     """SS-NO with parallel axes and feed-forward networks: 503,297 parameters in 2D, 436,481 of them in use."""
 
     name: ClassVar[str] = "ssno-ff"
+    sweep: ClassVar[type[GridSweep]] = ParallelSweep
 
     idle_forecast: bool = True
     """Keep the feed-forward networks that no output depends on, as the published parameter count does."""
