@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.losses import losses
 from torch import Tensor, nn
 
 from ssno.models.count import count_parameters
@@ -85,15 +86,8 @@ def test_training_moves_every_weight_and_release_gives_them_back() -> None:
     model = ForeignOperator(SpectralNetwork(4), frames_as_channels=4)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     frames, target = torch.randn(8, 4, 1, 8), torch.randn(8, 1, 1, 8)
-    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
-    losses = []
-    for _ in range(20):
-        optimiser.zero_grad()
-        loss = (model(frames) - target).square().mean()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < losses[0]
+    found = losses(model, frames, target, steps=20)
+    assert found[-1] < found[0]
     assert all((parameter != before[name]).any() for name, parameter in model.named_parameters())
     expected = model(frames)[:, 0]
     network = model.release()
