@@ -7,8 +7,7 @@ Entries with useful work have one more contestant, a large matrix product: its f
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -138,14 +137,3 @@ def growth_exponent(seconds: Mapping[str, list[float]], *, start: int) -> float:
         if int(size) >= start
     ]
     return statistics.linear_regression(*zip(*points, strict=True)).slope
-
-
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Compute with so many threads inside."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ssno.base.threads import threads as using
+
 SIZE = 1536
 
 
@@ -18,14 +20,10 @@ def matrix_product(size: int) -> Callable[[], Tensor]:
 
 def gemm_peak(*, threads: int, size: int = SIZE, repeats: int = 20) -> float:
     """GFLOP/s of the fastest of some products."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with using(threads):
         product, fastest = matrix_product(size), float("inf")
         for _ in range(repeats):
             started = time.perf_counter()
             product()
             fastest = min(fastest, time.perf_counter() - started)
-    finally:
-        torch.set_num_threads(before)
     return 2e-9 * size**3 / fastest

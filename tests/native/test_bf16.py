@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ssno.base.live_memory import peak_memory
+from ssno.base.threads import threads
 from ssno.layers.block import GateFunction, plain_gate
 from ssno.layers.head import HeadFunction, plain_head
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -103,14 +104,12 @@ def test_equal_runs_give_equal_bits() -> None:
     weight, bias = torch.randn(2, 128, 64), torch.randn(2, 128)
     x, taps = torch.randn(64, 1, 32, 40).bfloat16(), torch.randn(2, 64, 32)
     lines = torch.randn(64, 2, 1, 32, 40).bfloat16()
-    before = torch.get_num_threads()
     scanned = []
-    for threads in (1, 2, 2, 1):
-        torch.set_num_threads(threads)
-        first, second = (operations.gate_backward(y, weight, bias, grad) for _ in range(2))
+    for count in (1, 2, 2, 1):
+        with threads(count):
+            first, second = (operations.gate_backward(y, weight, bias, grad) for _ in range(2))
+            scanned.append(operations.scan_backward(x, taps, lines, backward=2, periodic=False))
         assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
-        scanned.append(operations.scan_backward(x, taps, lines, backward=2, periodic=False))
-    torch.set_num_threads(before)
     assert all(torch.equal(one, other) for pair in scanned for one, other in zip(pair, scanned[0], strict=True))
 
 

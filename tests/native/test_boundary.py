@@ -1,13 +1,13 @@
 """Whatever the strides and sizes of the tensors, native code computes what PyTorch does, or refuses."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal
 
+from ssno.base.threads import threads
 from ssno.layers.block import gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -173,17 +173,7 @@ def test_a_few_lines_of_any_length(lines, points, periodic) -> None:
     x, taps = torch.randn(2, lines[0], points, lines[1]), torch.randn(2, 2, points)
     for given in (taps, nn.functional.pad(taps[..., :4], (0, max(0, points - 4)))):  # few taps, as memory has
         exact = plain_scan(x.double(), given.double()[..., :points], backward=2, periodic=periodic)
-        for threads in (1, 2):
-            with threads_of(threads):
+        for count in (1, 2):
+            with threads(count):
                 found = operations.scan_forward(x, given, backward=2, periodic=periodic, direct=False)
             assert (found - exact).norm() <= 1e-6 * exact.norm()
-
-
-@contextlib.contextmanager
-def threads_of(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from ssno.base.threads import threads
 from ssno.layers.block import GateFunction, gate, plain_gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.models.reference import Reference
@@ -62,19 +63,14 @@ def test_engines_agree_for_the_variants(variant) -> None:
 @pytest.mark.parametrize("engine", ["torch", "fused"])
 @pytest.mark.parametrize("grid", [(64,), (16, 16)])
 def test_equal_runs_give_equal_bits(engine, grid) -> None:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        torch.manual_seed(0)
-        model = SSNO(SSNOConfig.tiny(n_dims=len(grid)))
-        x, grad = torch.randn(8, 6, 1, *grid), torch.randn(8, 6, 1, *grid)
-        with use(engine):
-            first = answers(model, x, grad)
-            for _ in range(20):  # a race shows rarely
-                for mine, theirs in zip(answers(model, x, grad), first, strict=True):
-                    assert torch.equal(mine, theirs)
-    finally:
-        torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model = SSNO(SSNOConfig.tiny(n_dims=len(grid)))
+    x, grad = torch.randn(8, 6, 1, *grid), torch.randn(8, 6, 1, *grid)
+    with use(engine), threads(2):
+        first = answers(model, x, grad)
+        for _ in range(20):  # a race shows rarely
+            for mine, theirs in zip(answers(model, x, grad), first, strict=True):
+                assert torch.equal(mine, theirs)
 
 
 @pytest.mark.parametrize("grid", [(24,), (9, 8), (4, 5, 6)])

@@ -7,6 +7,7 @@ import pytest
 import scipy.fftpack
 import scipy.integrate
 
+from ssno.base.threads import threads
 from ssno.pde.equations.steepening import engine
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import SolverDiverged
@@ -83,16 +84,10 @@ def test_a_trajectory_is_bitwise_the_same_in_any_batch(problem: KuramotoSivashin
 
 
 def test_order_and_threads_do_not_change_a_bit(problem: KuramotoSivashinsky) -> None:
-    import torch
-
     parameters = drawn(problem, 7)
     once = problem.solve(parameters).state
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
+    with threads(2):
         assert np.array_equal(problem.solve(parameters[::-1]).state[::-1], once)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def test_a_coarse_grid_stores_points_of_the_same_solution(problem: KuramotoSivashinsky) -> None:

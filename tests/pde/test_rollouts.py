@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.base.threads import threads
 from ssno.pde.equations.spectral import advection_diffusion
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import Axis, SolverDiverged
@@ -114,14 +115,10 @@ def fail_on_one_thread() -> None:
 
 
 def test_the_thread_count_is_restored_even_after_an_error() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
+    with threads(2):
         with pytest.raises(KeyError):
             fail_on_one_thread()
         assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from ssno.base.threads import threads
 from ssno.layers.modes import ModeOptions, Modes
 from ssno.native import operations
 from ssno.native.engine import use
@@ -88,16 +89,11 @@ def test_derivatives_of_derivatives() -> None:
 
 def test_equal_bits_on_any_number_of_threads() -> None:
     given = parameters(64, d_state=64)
-    before = torch.get_num_threads()
     found = []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            with use("fused"):
-                kernel = sampled_kernels(given, length=33, boundary="wrapped")
+    for count in (1, 2, 3):
+        with threads(count), use("fused"):
+            kernel = sampled_kernels(given, length=33, boundary="wrapped")
             found.append([kernel, *torch.autograd.grad(kernel.sin().sum(), given)])
-    finally:
-        torch.set_num_threads(before)
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
 
 

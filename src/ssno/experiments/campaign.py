@@ -23,6 +23,7 @@ from types import FrameType
 import torch
 
 from ssno.base.provenance import provenance
+from ssno.base.threads import threads
 from ssno.data.defaults import defaults_of
 from ssno.data.make.datasets import build_plan, folder_name
 from ssno.data.make.expected_cost import GenerationCost
@@ -104,7 +105,7 @@ def run_trials(
         if cores is not None and cores > 1:
             _side_by_side(todo, folder, workers=cores, advance=advance)
         else:
-            with _threads(cores):
+            with threads(cores):
                 for done, trial in enumerate(todo):
                     advance(done, len(todo))
                     perform(trial, folder)
@@ -126,16 +127,6 @@ def stopped_at(until: datetime | None) -> Iterator[None]:
     finally:
         clock.cancel()
         signal.signal(signal.SIGTERM, previous)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _check(future: Future[None]) -> None:

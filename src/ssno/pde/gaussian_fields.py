@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from ssno.pde.problems.problem import check_at_least, check_positive
+from ssno.pde.checks import check_at_least, check_positive
 
 Convention = Literal["fno2020", "fno2022"]
 TAU = 7.0

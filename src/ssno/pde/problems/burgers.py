@@ -22,20 +22,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from ssno.pde.checks import check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.equations.spectral import burgers
 from ssno.pde.equations.steepening import engine
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import (
-    Axis,
-    OnProgress,
-    Parameters,
-    Problem,
-    Solution,
-    check_at_least,
-    check_batch,
-    check_multiple,
-    check_positive,
-)
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 from ssno.pde.schemes.finite_volume import BurgersLaw, FiniteVolume
 from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.marching import march

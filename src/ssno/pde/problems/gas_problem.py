@@ -21,18 +21,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.pde.checks import check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.equations.gas import to_primitive
-from ssno.pde.problems.problem import (
-    Axis,
-    OnProgress,
-    Parameters,
-    Problem,
-    Solution,
-    check_at_least,
-    check_batch,
-    check_multiple,
-    check_positive,
-)
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 from ssno.pde.quarter_turns import turned_wrap, unfold
 from ssno.pde.schemes.euler import Euler, cell_averages, heun
 from ssno.pde.schemes.finite_volume import wrap

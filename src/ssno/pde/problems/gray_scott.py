@@ -19,18 +19,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from ssno.pde.checks import check_at_least, check_multiple, check_positive
 from ssno.pde.equations.reaction import gray_scott
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import (
-    Axis,
-    OnProgress,
-    Parameters,
-    Problem,
-    Solution,
-    check_at_least,
-    check_multiple,
-    check_positive,
-)
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames, steps_between
 from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded

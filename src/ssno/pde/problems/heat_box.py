@@ -15,9 +15,10 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from ssno.pde.checks import check_at_least, check_positive
 from ssno.pde.equations.spectral import advection_diffusion
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, check_at_least, check_positive
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames
 from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded

@@ -19,18 +19,10 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from ssno.pde.checks import check_at_least, check_batch
 from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
 from ssno.pde.problems.foil_cloud import Cloud, sample_cloud
-from ssno.pde.problems.problem import (
-    Axis,
-    GridType,
-    OnProgress,
-    Parameters,
-    Problem,
-    Solution,
-    check_at_least,
-    check_batch,
-)
+from ssno.pde.problems.problem import Axis, GridType, OnProgress, Parameters, Problem, Solution
 
 Task = Literal["full", "scarce", "aoa"]
 Units = Literal["physical", "stream"]

@@ -25,8 +25,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.pde.checks import check_at_least
 from ssno.pde.problems.gas_problem import GasProblem
-from ssno.pde.problems.problem import Parameters, check_at_least
+from ssno.pde.problems.problem import Parameters
 
 RADIUS = 0.25
 SPREAD = 0.2

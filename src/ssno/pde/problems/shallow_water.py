@@ -27,18 +27,9 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.pde import sphere_flows
+from ssno.pde.checks import check_at_least, check_positive
 from ssno.pde.equations.shallow_water import ShallowWaterEquations
-from ssno.pde.problems.problem import (
-    Axis,
-    GridType,
-    OnProgress,
-    Parameters,
-    Problem,
-    Solution,
-    SolverDiverged,
-    check_at_least,
-    check_positive,
-)
+from ssno.pde.problems.problem import Axis, GridType, OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.schemes.explicit import restarted_adams_bashforth, runge_kutta
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, steps_between
 from ssno.transforms.sphere import SphereTransform

@@ -26,20 +26,11 @@ from typing import ClassVar, get_args
 import numpy as np
 from jaxtyping import Float
 
+from ssno.pde.checks import check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.forcing import WaveForce
 from ssno.pde.gaussian_fields import Convention, gaussian_field
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import (
-    Axis,
-    OnProgress,
-    Parameters,
-    Problem,
-    Solution,
-    check_at_least,
-    check_batch,
-    check_multiple,
-    check_positive,
-)
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 from ssno.pde.schemes.vorticity_frames import COURANT, vorticity_frames
 
 FORCE = 0.1

@@ -6,7 +6,7 @@ filled up with copies, and everything runs on one thread. A trajectory is then b
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import EllipsisType
 from typing import TypeVar
 
@@ -15,8 +15,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.threads import threads
+from ssno.pde.checks import check_batch
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import OnProgress, SolverDiverged, check_batch
+from ssno.pde.problems.problem import OnProgress, SolverDiverged
 from ssno.pde.schemes.integrators import Step
 
 Item = TypeVar("Item")
@@ -105,15 +107,9 @@ def in_blocks(
     return np.stack([one for one in results if one is not None])
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Run torch on one thread inside: fastest at these sizes, and the split over threads cannot change a bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return threads(1)
 
 
 def steps_between(interval: float, longest: float) -> int:
