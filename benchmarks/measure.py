@@ -14,6 +14,7 @@ import torch
 
 from benchmarks.entry import Entry, Goal, Task, difference
 from benchmarks.peak import SIZE, matrix_product
+from ssno.base.threads import threads
 from ssno.costs.timing import Timing, time_interleaved
 
 LEAST_ROUNDS = 7

@@ -47,21 +47,3 @@ def test_the_closed_solution_solves_the_equation() -> None:
     u_xx = (np.roll(now, -1) - 2 * now + np.roll(now, 1)) / dx**2
     residual = u_t + 0.9 * u_x - 0.03 * u_xx
     assert np.abs(residual).max() < 2e-3 * np.abs(u_t).max()
-
-
-@pytest.mark.parametrize(
-    ("build", "change", "message"),
-    [
-        (Heat, {"dimensions": 4}, "A box has 1, 2 or 3 dimensions, got 4"),
-        (AdvectionDiffusion, {"velocity": ()}, "A box has 1, 2 or 3 dimensions, got 0"),
-        (Heat, {"diffusivity": -0.1}, "`diffusivity` must not be negative, got -0.1"),
-        (Heat, {"frames": 1}, "`frames` must be at least 2, got 1"),
-        (Heat, {"lmax": 0}, "`lmax` must be at least 1, got 0"),
-        (Heat, {"waves": 0}, "`waves` must be at least 1, got 0"),
-        (Heat, {"end_time": 0.0}, "`end_time` must be a positive finite number, got 0.0"),
-        (Heat, {"points": 8}, "`points` must be at least 2 lmax to carry wavenumbers below lmax, got 8 and lmax=5"),
-    ],
-)
-def test_impossible_options_are_refused(build: type, change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build(**change)

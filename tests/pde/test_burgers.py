@@ -217,38 +217,3 @@ def test_what_is_not_finite_is_reported_and_never_returned(solver: str, amplitud
     parameters[4]["amplitude"][:] = amplitude
     with pytest.raises(SolverDiverged, match=r"Trajectory 4 of the batch is no longer finite at solver step [01]"):
         problem.solve(parameters)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"viscosity": 0.0}, "`viscosity` must be a positive finite number, got 0.0"),
-        ({"frame_interval": -0.01}, "`frame_interval` must be a positive finite number, got -0.01"),
-        ({"cfl": 0.0}, "`cfl` must be a positive finite number, got 0.0"),
-        ({"step": 0.0}, "`step` must be a positive finite number, got 0.0"),
-        ({"initial_period": 0.0}, "`initial_period` must be a positive finite number, got 0.0"),
-        ({"frames": 1}, "`frames` must be at least 2, got 1"),
-        ({"points": 100}, "`cells` must be a positive multiple of `points`, got 1024 and 100"),
-        ({"spectral_points": 1000}, "`spectral_points` must be a positive multiple of `points`, got 1000 and 1024"),
-        ({"solver": "exact", "initial_period": 0.9}, "`initial_period` must be 1 for the exact solver, got 0.9"),
-    ],
-)
-def test_impossible_options_are_refused(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Burgers(**change)
-
-
-@pytest.mark.parametrize("solver", ["fv", "exact"])
-def test_an_empty_batch_is_refused(solver: str) -> None:
-    with pytest.raises(ValueError, match="`parameters` is empty: there is no trajectory to solve"):
-        Burgers(solver=solver).solve([])
-
-
-@pytest.mark.parametrize(
-    ("option", "allowed"), [("solver", "'fv', 'exact'"), ("window", "'correlated', 'independent'")]
-)
-def test_unknown_choices_are_refused_and_the_known_ones_listed(option: str, allowed: str) -> None:
-    problem = Burgers()
-    object.__setattr__(problem, option, "magic")  # past the type checker, as a user without one would get
-    with pytest.raises(ValueError, match=rf"`{option}` must be one of \({allowed}\), got 'magic'"):
-        problem.__post_init__()

@@ -131,35 +131,3 @@ def test_what_is_not_finite_is_reported_and_progress_reaches_the_total() -> None
     parameters[1]["central_pressure"] = np.array(np.nan)
     with pytest.raises(SolverDiverged, match="Trajectory 1 of the batch is no longer finite at solver step 0"):
         star.solve(parameters)
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "message"),
-    [
-        (RichtmyerMeshkov, {"epsilon": 0.3}, "`epsilon` must be between 0 and the radius 0.25, got 0.3"),
-        (RichtmyerMeshkov, {"cfl": 0.0}, "`cfl` must be a positive finite number, got 0.0"),
-        (RichtmyerMeshkov, {"frame_interval": 0.0}, "`frame_interval` must be a positive finite number, got 0.0"),
-        (RichtmyerMeshkov, {"frames": 1}, "`frames` must be at least 2, got 1"),
-        (RichtmyerMeshkov, {"refine": 0}, "`refine` must be at least 1, got 0"),
-        (RichtmyerMeshkov, {"cells": 2, "points": 2}, "`cells` must be at least 4, got 2"),
-        (RichtmyerMeshkov, {"points": 100}, "`cells` must be a positive multiple of `points`, got 128 and 100"),
-        (RayleighTaylor, {"mode": -1}, "`mode` must be at least 0, got -1"),
-        (RayleighTaylor, {"amplitude": 1.5}, "`amplitude` must be between 0 and 1, got 1.5"),
-    ],
-)
-def test_impossible_options_are_refused(kind: type[GasProblem], change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        kind(**change)
-
-
-@pytest.mark.usefixtures("as_users_call_it")
-def test_unknown_perturbations_are_refused_and_the_known_ones_listed() -> None:
-    problem = RichtmyerMeshkov()
-    object.__setattr__(problem, "perturbation", "magic")
-    with pytest.raises(ValueError, match=r"`perturbation` must be one of \('angular', 'x'\), got 'magic'"):
-        problem.__post_init__()
-
-
-def test_an_empty_batch_is_refused() -> None:
-    with pytest.raises(ValueError, match="`parameters` is empty: there is no trajectory to solve"):
-        RichtmyerMeshkov().solve([])

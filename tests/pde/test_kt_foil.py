@@ -100,15 +100,3 @@ def test_progress_is_told_case_by_case() -> None:
     told: list[tuple[int, int]] = []
     SMALL.solve(draws(SMALL, 2), progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 2), (2, 2)]
-
-
-@pytest.mark.usefixtures("as_users_call_it")
-def test_options_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"`task` must be one of \('full', 'scarce', 'aoa'\), got 'wide'"):
-        KTFoil(task="wide")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`wall_points` must be at least 8, got 4"):
-        KTFoil(wall_points=4)
-    with pytest.raises(ValueError, match="`points` must be at least 512, got 100"):
-        KTFoil(points=100)
-    with pytest.raises(ValueError, match="`wall_layer` must be 0"):
-        KTFoil(wall_layer=-1.0)

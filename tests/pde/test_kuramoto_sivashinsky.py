@@ -110,23 +110,3 @@ def test_too_long_a_step_is_reported_with_trajectory_step_and_time() -> None:
     problem = KuramotoSivashinsky(viscosity=0.01, frames=3, end_time=20.0, step=0.5)
     with pytest.raises(SolverDiverged, match=r"Trajectory 0 of the batch is no longer finite at solver step \d+"):
         problem.solve(drawn(problem, 1))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"viscosity": 0.0}, "`viscosity` must be a positive finite number, got 0.0"),
-        ({"length": -1.0}, "`length` must be a positive finite number, got -1.0"),
-        ({"end_time": float("inf")}, "`end_time` must be a positive finite number, got inf"),
-        ({"step": float("nan")}, "`step` must be a positive finite number, got nan"),
-        ({"frames": 1}, "`frames` must be at least 2, got 1"),
-        ({"waves": 0}, "`waves` must be at least 1, got 0"),
-        ({"lmax": 1}, "`lmax` must be at least 2, got 1"),
-        ({"lmax": 172}, r"`solver_points` must exceed 3 \(lmax - 1\) to carry all waves, got 512 and lmax=172"),
-        ({"points": 100}, "`solver_points` must be a positive multiple of `points`, got 512 and 100"),
-        ({"points": 0}, "`solver_points` must be a positive multiple of `points`, got 512 and 0"),
-    ],
-)
-def test_impossible_options_are_refused(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        KuramotoSivashinsky(**change)

@@ -235,22 +235,6 @@ def test_axes_reach_from_pole_to_pole() -> None:
     assert (colatitude.periodic, longitude.periodic, longitude.points) == (False, True, 64)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"nlat": 4}, "`nlat` must be at least 6"),
-        ({"initial": "calm"}, "`initial` must be one of"),
-        ({"scheme": "euler"}, "`scheme` must be one of"),
-        ({"step": 0.0}, "`step` must be a positive finite number"),
-        ({"viscosity": -1.0}, "`viscosity` must be 0"),
-        ({"hyperdiffusion": 0.0}, "amplifies the fastest waves"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options, message: str, as_users_call_it) -> None:
-    with pytest.raises(ValueError, match=message):
-        ShallowWater(**options)
-
-
 def test_more_degrees_than_are_drawn_are_refused() -> None:
     with pytest.raises(ValueError, match="Random states have 120 degrees"):
         sphere_flows.normal_modes(0, 121)

@@ -124,36 +124,3 @@ def test_what_is_not_finite_is_reported_and_never_returned() -> None:
     parameters[4]["viscosity"] = np.array(np.nan)
     with pytest.raises(SolverDiverged, match="Trajectory 4 of the batch is no longer finite at solver step 1"):
         problem.solve(parameters)
-
-
-@pytest.mark.parametrize(
-    ("problem", "change", "message"),
-    [
-        (TorusLi, {"viscosity": 0.0}, "`viscosity` must be a positive finite number, got 0.0"),
-        (TorusLi, {"frame_interval": 0.0}, "`frame_interval` must be a positive finite number, got 0.0"),
-        (TorusLi, {"step": -1.0}, "`step` must be a positive finite number, got -1.0"),
-        (TorusLi, {"first_time": -0.5}, "`first_time` must be 0 or a positive finite number, got -0.5"),
-        (TorusLi, {"frames": 0}, "`frames` must be at least 1, got 0"),
-        (TorusLi, {"solver_points": 4, "points": 4}, "`solver_points` must be at least 8, got 4"),
-        (TorusLi, {"points": 100}, "`solver_points` must be a positive multiple of `points`, got 256 and 100"),
-        (TorusVis, {"lowest_viscosity": 0.0}, "`lowest_viscosity` must be a positive finite number, got 0.0"),
-        (TorusVis, {"highest_viscosity": 1e-6}, "`highest_viscosity` must be at least `lowest_viscosity`, got 1e-06"),
-        (TorusVisForce, {"drift": float("nan")}, "`drift` must be a finite number, got nan"),
-    ],
-)
-def test_impossible_options_are_refused(problem: type[Torus], change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        problem(**change)
-
-
-@pytest.mark.usefixtures("as_users_call_it")
-def test_unknown_conventions_are_refused_and_the_known_ones_listed() -> None:
-    problem = TorusLi()
-    object.__setattr__(problem, "convention", "magic")
-    with pytest.raises(ValueError, match=r"`convention` must be one of \('fno2020', 'fno2022'\), got 'magic'"):
-        problem.__post_init__()
-
-
-def test_an_empty_batch_is_refused() -> None:
-    with pytest.raises(ValueError, match="`parameters` is empty: there is no trajectory to solve"):
-        TorusLi().solve([])

@@ -87,20 +87,3 @@ def test_a_channel_is_periodic_along_x_only_and_does_not_depend_on_company() -> 
     np.testing.assert_array_equal(together.state[2], problem.solve(parameters[2:]).state[0])
     assert together.context is not None
     assert together.context[:, 0, 0, 0, 0].tolist() == [float(one["feed"]) for one in parameters]
-
-
-@pytest.mark.usefixtures("as_users_call_it")
-@pytest.mark.parametrize(
-    ("kind", "options", "message"),
-    [
-        (HeatBox, {"boundary": "open"}, "`boundary` must be one of"),
-        (HeatBox, {"dimensions": 4}, "A box has 1, 2 or 3 dimensions, got 4"),
-        (HeatBox, {"points": 4}, "`points` must be at least lmax to carry all waves"),
-        (GrayScott, {"boundary": "open"}, "`boundary` must be one of"),
-        (GrayScott, {"warm_up": 30.0}, "`warm_up` must be a multiple of `frame_interval`"),
-        (GrayScott, {"highest_feed": 0.01}, "`highest_feed` must be at least `lowest_feed`"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(kind, options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        kind(**options)
