@@ -4,20 +4,12 @@ import copy
 
 import pytest
 import torch
+from tests.families import supported
 
 from ssno.metrics.relative import frame_errors
 from ssno.models.frozen import freeze
 from ssno.models.registry import ALL_MODELS, CLOUD_MODELS, MODELS, SLOW_MODELS, SPHERE_MODELS
 from ssno.native.engine import use
-
-
-def supported(name: str, n_dims: int) -> bool:
-    try:
-        ALL_MODELS[name].tiny(n_dims=n_dims)
-    except ValueError:
-        return False
-    return True
-
 
 CASES = [(name, (16,) * n) for name in (*MODELS, *SLOW_MODELS) for n in (1, 2) if supported(name, n)]
 CASES += [(name, (16, 32)) for name in SPHERE_MODELS] + [(name, (24,)) for name in CLOUD_MODELS]

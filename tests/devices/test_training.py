@@ -1,8 +1,8 @@
 """Whole trainings on the pretended GPU: losses, validation, checkpoints, resuming, forecasts, as on the CPU."""
 
-import numpy as np
 import pytest
 import torch
+from tests.waves import travelling_waves
 from torch import nn
 
 from ssno.data.trajectories import Trajectories
@@ -20,18 +20,8 @@ from ssno.training.reporter import Silent
 from ssno.training.train import train
 
 
-def waves(count: int = 4, *, context: bool = False) -> Trajectories:
-    x, t = 2 * np.pi * np.arange(16) / 16, 0.2 * np.arange(6)[:, None]
-    angle = x - t + np.random.default_rng(0).uniform(0, 6, (count, 1, 1))
-    channels = [np.sin(angle), np.cos(angle)] if context else [np.sin(angle)]
-    return Trajectories.from_array(
-        np.stack(channels, axis=2).astype(np.float32),
-        name="waves",
-        fields=["u", "known"][: len(channels)],
-        context_fields=["known"] if context else (),
-        lengths=[2 * np.pi],
-        dt=0.2,
-    )
+def waves(*, context: bool = False) -> Trajectories:
+    return travelling_waves(4, seed=0, frames=6, context=context)
 
 
 def trained(device, *, data=None, name: str = "ssno", **more):

@@ -27,33 +27,13 @@ from ssno.evaluation.solver import (
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 
 COUNTS = {"train": 0, "valid": 0, "test": 2}
+TORUS = {"points": 16, "solver_points": 16, "frames": 3, "frame_interval": 0.1, "first_time": 0.1, "step": 0.05}
 SMALL = {
     "ks": {"frames": 6, "end_time": 0.5, "points": 128, "solver_points": 128, "step": 0.1},
     "burgers": {"points": 64, "cells": 64, "frames": 15, "spectral_points": 64},
-    "torus-li": {
-        "points": 16,
-        "solver_points": 16,
-        "frames": 3,
-        "frame_interval": 0.1,
-        "first_time": 0.1,
-        "step": 0.05,
-    },
-    "torus-vis": {
-        "points": 16,
-        "solver_points": 16,
-        "frames": 3,
-        "frame_interval": 0.1,
-        "first_time": 0.1,
-        "step": 0.05,
-    },
-    "torus-vis-force": {
-        "points": 16,
-        "solver_points": 16,
-        "frames": 3,
-        "frame_interval": 0.1,
-        "first_time": 0.1,
-        "step": 0.05,
-    },
+    "torus-li": TORUS,
+    "torus-vis": TORUS,
+    "torus-vis-force": TORUS,
     "ce-rm": {"points": 16, "cells": 16, "frames": 3, "frame_interval": 0.02},
     "heat": {"frames": 5},
 }

@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from tests.families import supported
 
 from ssno.base.live_memory import peak_memory
 from ssno.data.normalise import fit
@@ -13,15 +14,6 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
 from ssno.models.registry import MODELS
-
-
-def supported(name: str, n_dims: int) -> bool:
-    try:
-        MODELS[name].tiny(n_dims=n_dims)
-    except ValueError:
-        return False
-    return True
-
 
 FAMILIES = [(name, n_dims) for name in MODELS for n_dims in (1, 2) if supported(name, n_dims)]
 

@@ -6,9 +6,9 @@ import torch
 from ssno.layers.memory import TemporalMemory
 
 
-@pytest.mark.parametrize("window", [1, 3, 4, 9])
-def test_whole_trajectory_sliding_windows_and_streaming_agree(window) -> None:
-    memory = TemporalMemory(3, window=window, d_state=6)
+@pytest.mark.parametrize(("window", "kernel"), [(1, "s4d"), (3, "s4d"), (4, "s4d"), (9, "s4d"), (1, "s4"), (4, "s4")])
+def test_whole_trajectory_sliding_windows_and_streaming_agree(window, kernel) -> None:
+    memory = TemporalMemory(3, window=window, d_state=6, kernel=kernel)
     features = torch.randn(2, 6, 3, 5)  # b t h x
     whole = memory(features)
     for slot in range(6):

@@ -103,18 +103,6 @@ def test_the_state_dict_is_real() -> None:
     }
 
 
-@pytest.mark.parametrize("window", [1, 4])
-def test_memory_by_s4_agrees_over_trajectories_windows_and_streams(window) -> None:
-    memory = TemporalMemory(3, window=window, d_state=6, kernel="s4")
-    features = torch.randn(2, 6, 3, 5)  # b t h x
-    whole = memory(features)
-    for slot in range(6):
-        recent = features[:, max(0, slot + 1 - window) : slot + 1]
-        torch.testing.assert_close(memory(recent)[:, -1], whole[:, slot], atol=1e-5, rtol=1e-5)
-        buffer = recent.transpose(0, 1).movedim(2, 1)  # k h b x
-        torch.testing.assert_close(memory.newest(buffer), whole[:, slot].movedim(1, 0), atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.usefixtures("as_users_call_it")
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(ValueError, match="`d_state` .* even and positive, got 7. Use 8"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.families import supported
 
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
@@ -24,14 +25,6 @@ def smooth_fields(n_dims: int) -> Trajectories:
     shift = rng.uniform(0, 6, 6)[:, None] + 0.2 * np.arange(7)
     array = np.sin(grid - shift[..., *(None,) * n_dims])
     return Trajectories.from_array(array[:, :, None].astype(np.float32), name="smooth", lengths=[1.0] * n_dims)
-
-
-def supported(name: str, n_dims: int) -> bool:
-    try:
-        MODELS[name].tiny(n_dims=n_dims)
-    except ValueError:
-        return False
-    return True
 
 
 CASES = [(name, n_dims) for name in LEARNED for n_dims in (1, 2) if supported(name, n_dims)]

@@ -19,15 +19,10 @@ from torch import Tensor, nn
 from ssno.base import require_pairs, require_positive
 from ssno.layers.block import GatedBlock
 from ssno.layers.modes import ModeOptions
-from ssno.layers.public_arrays import fill, named_arrays
+from ssno.layers.public_arrays import PUBLIC_ARRAYS, fill, fill_block, named_arrays
 from ssno.ssm.dplr import LowRankSystem, low_rank_kernel, truncated, untruncated
 from ssno.ssm.hippo import hippo_legs
 from ssno.ssm.initialise import INITIAL_DAMPING, log_steps
-
-PUBLIC_ARRAYS = (
-    *(f"layer__kernel__{name}" for name in ("A_real", "A_imag", "P", "B", "C", "inv_dt")),
-    *("layer__D", "output_linear__0__weight", "output_linear__0__bias"),
-)
 
 
 class LowRankModes(nn.Module):
@@ -111,7 +106,7 @@ class S4Block(GatedBlock):
         `length` is the one that C was truncated to. Left out, it is read from `layer__kernel__l_kernel` or from the
         last axis of `kernel` or `x`, if one of them is there; else C is taken as truncated to each sequence's length.
         """
-        value = named_arrays(arrays, PUBLIC_ARRAYS, kind="diagonal-plus-low-rank")
+        value = named_arrays(arrays, (*PUBLIC_ARRAYS, "layer__kernel__P"), kind="diagonal-plus-low-rank")
         channels = value["layer__D"].numel()
         pairs = value["layer__kernel__A_real"].shape[-1]
         low_rank = value["layer__kernel__P"]
@@ -121,19 +116,8 @@ class S4Block(GatedBlock):
         block.modes.length = length
         block.modes.low_rank = nn.Parameter(torch.zeros(rank, channels, pairs, 2))
         block.to(value["layer__D"].dtype)
-        targets = {
-            "layer__kernel__A_real": block.modes.log_damping,
-            "layer__kernel__A_imag": block.modes.frequency,
-            "layer__kernel__B": block.modes.input_weight,
-            "layer__kernel__C": block.modes.output_weight,
-            "layer__kernel__inv_dt": block.modes.log_step,
-            "layer__D": block.skip,
-            "output_linear__0__weight": block.mix.weight,
-            "output_linear__0__bias": block.mix.bias,
-        }
         systems = f"{channels} channels with {pairs} modes"
-        for name, target in targets.items():
-            fill(target, value[name], name=name, systems=systems)
+        fill_block(block, value, systems=systems)
         for column, target in zip(low_rank.unflatten(0, (rank, -1)), block.modes.low_rank, strict=True):
             fill(target, column, name="layer__kernel__P", systems=systems)
         return block

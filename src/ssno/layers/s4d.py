@@ -14,15 +14,10 @@ from torch import Tensor, nn
 
 from ssno.layers.block import CarryingBlock, ScanWeights
 from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_circle, require_fading_images
-from ssno.layers.public_arrays import fill, named_arrays
+from ssno.layers.public_arrays import PUBLIC_ARRAYS, fill_block, named_arrays
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import scan
-
-PUBLIC_ARRAYS = (
-    *(f"layer__kernel__{name}" for name in ("A_real", "A_imag", "B", "C", "inv_dt")),
-    *("layer__D", "output_linear__0__weight", "output_linear__0__bias"),
-)
 
 
 class S4DBlock(CarryingBlock):
@@ -115,16 +110,5 @@ class S4DBlock(CarryingBlock):
         channels = value["layer__D"].numel()
         pairs = value["layer__kernel__A_real"].shape[-1]
         block = cls(channels, d_state=2 * pairs).to(value["layer__D"].dtype)
-        targets = {
-            "layer__kernel__A_real": block.modes.log_damping,
-            "layer__kernel__A_imag": block.modes.frequency,
-            "layer__kernel__B": block.modes.input_weight,
-            "layer__kernel__C": block.modes.output_weight,
-            "layer__kernel__inv_dt": block.modes.log_step,
-            "layer__D": block.skip,
-            "output_linear__0__weight": block.mix.weight,
-            "output_linear__0__bias": block.mix.bias,
-        }
-        for name, target in targets.items():
-            fill(target, value[name], name=name, systems=f"{channels} channels with {pairs} modes")
+        fill_block(block, value, systems=f"{channels} channels with {pairs} modes")
         return block
