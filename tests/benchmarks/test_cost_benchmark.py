@@ -1,21 +1,7 @@
 """The cost benchmark tells a change from noise."""
 
-import importlib.util
-from pathlib import Path
-
-import pytest
-
+from benchmarks import cost as benchmark
 from ssno.costs.cost_table import store, stored
-
-PATH = Path(__file__).parents[2] / "benchmarks" / "cost.py"
-
-
-@pytest.fixture(scope="module")
-def benchmark():
-    spec = importlib.util.spec_from_file_location("cost_benchmark", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def row(ms: float, *, spread: float = 0.02, **changes) -> dict:
@@ -24,7 +10,7 @@ def row(ms: float, *, spread: float = 0.02, **changes) -> dict:
     return {**where, "part": 1, "parameters": 1000, "gflop": 0.5, "memory_mib": 1.0, **times, **changes}
 
 
-def test_changes_beyond_noise_are_reported(benchmark) -> None:
+def test_changes_beyond_noise_are_reported() -> None:
     assert benchmark.changes([row(1.0)], [row(2.0)]) == [
         "ssno, forward, 64 points, batch 1: 1 -> 2 ms, 2.00 times slower"
     ]
@@ -32,16 +18,16 @@ def test_changes_beyond_noise_are_reported(benchmark) -> None:
     assert benchmark.changes([row(1.0)], [row(1.0, gflop=0.6)])[0].endswith("gflop 0.5 -> 0.6")
 
 
-def test_noise_and_new_rows_are_not(benchmark) -> None:
+def test_noise_and_new_rows_are_not() -> None:
     assert benchmark.changes([row(1.0)], [row(1.05)]) == []
     assert benchmark.changes([row(1.0, spread=0.5)], [row(1.4, spread=0.5)]) == []
     assert benchmark.changes([row(1.0)], [row(9.0, model="gkt")]) == []
 
 
-def test_new_rows_are_stored_if_asked(benchmark, tmp_path, monkeypatch, capsys) -> None:
+def test_new_rows_are_stored_if_asked(tmp_path, monkeypatch, capsys) -> None:
     """The measuring itself is tested in tests/cli/test_models_and_bench.py."""
     measured = iter(([row(1.0)], [row(2.0)]))
-    monkeypatch.setattr(benchmark, "bench", lambda *, out, **_: store(next(measured), out))
+    monkeypatch.setattr("bench", lambda *, out, **_: store(next(measured), out))
     benchmark.main(baseline=tmp_path / "stored", replace=True)
     assert sorted(path.name for path in (tmp_path / "stored").iterdir()) == ["cost.csv", "cost.json"]
     assert "No change against 0 stored rows." in capsys.readouterr().out

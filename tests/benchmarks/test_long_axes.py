@@ -1,28 +1,16 @@
 """The long-axis benchmark measures what it says, on sizes that take no time."""
 
 import csv
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "long_axes.py"
-
-
-@pytest.fixture(scope="module")
-def benchmark():
-    spec = importlib.util.spec_from_file_location("long_axes", PATH)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["long_axes"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["long_axes"]
+from benchmarks import long_axes as benchmark
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_both_methods_are_right_and_timed(benchmark, training) -> None:
+def test_both_methods_are_right_and_timed(training) -> None:
     fft, chunked = benchmark.measure(benchmark.Case(200, 2, 4, training), repeats=1)
     assert [fft.method, chunked.method] == ["fft", "chunked"]
     for row in (fft, chunked):
@@ -31,7 +19,7 @@ def test_both_methods_are_right_and_timed(benchmark, training) -> None:
         assert row.saved_mb > 0
 
 
-def test_rows_are_appended_with_the_machine(benchmark, tmp_path, capsys) -> None:
+def test_rows_are_appended_with_the_machine(tmp_path, capsys) -> None:
     file = tmp_path / "rows.csv"
     for _ in range(2):
         benchmark.main(
@@ -51,8 +39,8 @@ def test_rows_are_appended_with_the_machine(benchmark, tmp_path, capsys) -> None
     assert "what the automatic choice takes" in capsys.readouterr().out
 
 
-def test_the_automatic_choice_follows_the_stored_measurement(benchmark) -> None:
-    with (PATH.parent / "long_axes.csv").open() as lines:
+def test_the_automatic_choice_follows_the_stored_measurement() -> None:
+    with Path(benchmark.__file__).with_suffix(".csv").open() as lines:
         times = {(row["case"], row["method"]): float(row["median_ms"]) for row in csv.DictReader(lines)}
     faster: dict[tuple[str, int], list[bool]] = {}
     for case in {case for case, _ in times}:

@@ -8,9 +8,9 @@ import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
+from tests.data.open_files import close_files
 
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import close_files
 from ssno.data.files.probe import _examined, contents_of
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import open_contents

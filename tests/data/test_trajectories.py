@@ -9,9 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.data.open_files import close_files
 
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import H5Array, Stamp, close_files
+from ssno.data.files.arrays import H5Array, Stamp
 from ssno.data.files.blocks import Block, Part
 from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import box

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ssno.base.device import float64
-from ssno.evaluation.calibration import calibrate
+from ssno.evaluation.calibration import batch_sums, finish
 from ssno.forecasting.errors import forecast_errors
 from ssno.metrics.runaway import largest, runaway_step
 from ssno.metrics.spectrum import energy_spectrum
@@ -40,7 +40,7 @@ def test_runaways(gpu) -> None:
 
 def test_calibration_of_an_ensemble(gpu) -> None:
     members, truth = torch.randn(4, 2, 3, 1, 8), torch.randn(2, 3, 1, 8)
-    assert calibrate(members.to(gpu), truth.to(gpu)) == calibrate(members, truth)
+    assert finish([batch_sums(members.to(gpu), truth.to(gpu))]) == finish([batch_sums(members, truth)])
 
 
 def test_double_precision_is_where_the_tensor_is(gpu) -> None:

@@ -1,23 +1,11 @@
 """The universality example: its floor is the right one, and it shows what it claims."""
 
-import importlib.util
-from pathlib import Path
-
-import pytest
 import torch
 
-PATH = Path(__file__).parents[2] / "examples" / "universality.py"
+from examples import universality as example
 
 
-@pytest.fixture(scope="module")
-def example():
-    spec = importlib.util.spec_from_file_location("universality", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_floor_is_the_conditional_expectation(example) -> None:
+def test_the_floor_is_the_conditional_expectation() -> None:
     u = example.inputs(3, torch.Generator().manual_seed(0)).double()
     place = torch.arange(example.POINTS)
     covariance = torch.tensor(example.MEMORY, dtype=torch.float64) ** (place[:, None] - place).abs()
@@ -29,14 +17,14 @@ def test_the_floor_is_the_conditional_expectation(example) -> None:
     assert example.best_one_way_answer(u)[:, -1].abs().max() == example.operator(u)[:, -1].abs().max() == 0
 
 
-def test_only_the_model_that_sees_everything_gets_below_the_floor(example) -> None:
+def test_only_the_model_that_sees_everything_gets_below_the_floor() -> None:
     outcome = example.experiment(widths=(4,), steps=80)
     both, one_way = (errors[0] for errors in outcome.errors.values())
     assert both < 0.9 * outcome.floor
     assert one_way > 0.99 * outcome.floor
 
 
-def test_the_picture_shows_errors_floor_and_one_function(example, tmp_path) -> None:
+def test_the_picture_shows_errors_floor_and_one_function(tmp_path) -> None:
     example.main(widths=(2, 3), steps=2, picture=tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
     outcome = example.experiment(widths=(2, 3), steps=2)

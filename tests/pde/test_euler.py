@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import curve_fit
+from tests.pde.exact_gas import GasState, riemann_solution, to_conserved
 from torch import Tensor
 
-from ssno.pde.equations.gas import FLOOR, to_conserved, to_primitive
-from ssno.pde.equations.riemann import GasState, riemann_solution
+from ssno.pde.equations.gas import FLOOR, to_primitive
 from ssno.pde.problems.problem import Axis
 from ssno.pde.schemes.euler import Euler, cell_averages, heun
 from ssno.pde.schemes.hllc import hllc_flux

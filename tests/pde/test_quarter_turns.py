@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from tests.pde.exact_gas import to_conserved
 from torch import Tensor
 
-from ssno.pde.equations.gas import to_conserved
 from ssno.pde.problems.problem import Axis
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.quarter_turns import turned_wrap, unfold

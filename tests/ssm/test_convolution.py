@@ -7,7 +7,7 @@ from ssno.ssm.convolution import choose_method, convolve, convolve_each_way, toe
 from ssno.ssm.discretise import DiscreteModes, zero_order_hold
 from ssno.ssm.kernel import kernel
 from ssno.ssm.pairs import Pair, times
-from ssno.ssm.recurrence import no_state, recur, stream_point
+from ssno.ssm.recurrence import recur
 
 METHODS = ["fft", "toeplitz"]
 
@@ -41,16 +41,6 @@ def test_one_period_scan_of_undamped_modes_equals_recurrence(method) -> None:
     impulse_response = kernel(modes, times(weight, modes.gain), length=9)
     fast = convolve(x, impulse_response, periodic=True, method=method)
     torch.testing.assert_close(fast, recur(modes, weight, x, boundary="one-period"), atol=1e-10, rtol=0)
-
-
-def test_streaming_equals_the_scan() -> None:
-    modes, weight = system()
-    x = torch.randn(3, 12, 4, dtype=torch.float64)
-    state, outputs = no_state(modes, 4), []
-    for point in x.unbind(1):
-        y, state = stream_point(modes, weight, point, state)
-        outputs.append(y)
-    torch.testing.assert_close(torch.stack(outputs, 1), recur(modes, weight, x), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("periodic", [False, True])

@@ -1,6 +1,6 @@
 """Rollouts against truth, tables, cost, baselines that need no training."""
 
-from ssno.evaluation.calibration import Calibration, calibrate
+from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.comparison import compare, trivial_forecasters
 from ssno.evaluation.ensembles import calibrate_ensemble, evaluate_ensemble
 from ssno.evaluation.evaluate import evaluate, evaluate_forecaster, fingerprint
@@ -21,7 +21,6 @@ __all__ = [
     "SeedGroup",
     "SeedSummary",
     "Sheet",
-    "calibrate",
     "calibrate_ensemble",
     "compare",
     "compare_seeds",

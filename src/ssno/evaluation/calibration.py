@@ -46,13 +46,6 @@ class Calibration:
         return (spread / error) ** 0.5 if error else float("inf")
 
 
-def calibrate(
-    members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b t c *grid"], *, nominal: Sequence[float] = NOMINAL
-) -> Calibration:
-    """Check forecasts of several members against the truth."""
-    return finish([batch_sums(members, truth, nominal=nominal)], nominal=nominal)
-
-
 @dataclass(frozen=True)
 class CalibrationSums:
     """What a batch of trajectories adds to a calibration: sums, so that batches can be added up."""
@@ -63,26 +56,22 @@ class CalibrationSums:
     square: Float[Tensor, " t"]
 
 
-def batch_sums(
-    members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b t c *grid"], *, nominal: Sequence[float] = NOMINAL
-) -> CalibrationSums:
+def batch_sums(members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b t c *grid"]) -> CalibrationSums:
     """Sums over one batch."""
     count = len(members)
     if count < 2:
         raise ValueError(f"`members` must hold at least 2 forecasts to have a spread, got {count}.")
-    if not nominal or not all(0 < level < 1 for level in nominal):
-        raise ValueError(f"`nominal` must be probabilities between 0 and 1, got {tuple(nominal)}.")
     members, truth = float64(members), float64(truth)
     difference = (truth - members.mean(0)).abs()
     variance = members.var(0) * (1 + 1 / count)
-    widths = torch.tensor(stdtrit(count - 1, [(1 + level) / 2 for level in nominal]))  # quantiles of Student's t
+    widths = torch.tensor(stdtrit(count - 1, [(1 + level) / 2 for level in NOMINAL]))  # quantiles of Student's t
     # A difference that is not finite lies in no interval: comparisons with NaN are false.
     inside = torch.stack([(difference <= width * variance.sqrt()).sum() for width in widths]).double()
     others = tuple(dim for dim in range(truth.ndim) if dim != 1)
     return CalibrationSums(inside, truth.numel(), variance.sum(others), difference.square().sum(others))
 
 
-def finish(batches: Sequence[CalibrationSums], *, nominal: Sequence[float] = NOMINAL) -> Calibration:
+def finish(batches: Sequence[CalibrationSums]) -> Calibration:
     """Add batches up."""
     inside, variance, square = (
         torch.stack([getattr(batch, name) for batch in batches]).sum(0) for name in ("inside", "variance", "square")
@@ -90,7 +79,7 @@ def finish(batches: Sequence[CalibrationSums], *, nominal: Sequence[float] = NOM
     values = sum(batch.values for batch in batches)
     per_frame = values / len(square)
     return Calibration(
-        nominal=tuple(nominal),
+        nominal=NOMINAL,
         observed=tuple((inside / values).tolist()),
         spread=tuple((variance / per_frame).sqrt().tolist()),
         error=tuple((square / per_frame).sqrt().tolist()),

@@ -236,9 +236,9 @@ class FlattenedSweep(GridSweep):
 class FeedForward(nn.Module):
     """Two pointwise maps with a ReLU between them, then a normalisation over channels."""
 
-    def __init__(self, channels: int, *, expansion: int = 2):
+    def __init__(self, channels: int):
         super().__init__()
-        self.maps = Head(channels, hidden=expansion * channels, out_channels=channels, activation=functional.relu)
+        self.maps = Head(channels, hidden=2 * channels, out_channels=channels, activation=functional.relu)
         self.norm = nn.LayerNorm(channels)
 
     def forward(self, features: Float[Tensor, "h *points"]) -> Float[Tensor, "h *points"]:

@@ -11,7 +11,7 @@ from ssno.ssm.hippo import DiagonalHippo, hippo_legs
 from ssno.ssm.initialise import INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import Boundary, UndampedError, continuous_kernel
 from ssno.ssm.pairs import Pair, pair, times
-from ssno.ssm.recurrence import no_state, recur, stream_point
+from ssno.ssm.recurrence import no_state, recur
 from ssno.ssm.scan import ScanMethod, choose_scan, prepared_taps, scan_taps
 
 __all__ = [
@@ -46,7 +46,6 @@ __all__ = [
     "scan_chunk",
     "scan_chunked",
     "scan_taps",
-    "stream_point",
     "times",
     "toeplitz",
     "truncated",

@@ -1,4 +1,4 @@
-"""The recurrence behind every kernel: the readable reference, and the one-sample update that streams.
+"""The recurrence behind every kernel: the readable reference.
 
     s[l] = decay s[l-1] + gain x[l],     y[l] = 2 Re sum_n weight_n s_n[l]
 
@@ -68,11 +68,3 @@ def advance(modes: DiscreteModes, state: Pair, point: Float[Tensor, "h b"], *, s
 def read(weight: Pair, state: Pair) -> Float[Tensor, "h b"]:
     """The output of a state: 2 Re sum_n weight_n s_n."""
     return 2 * (weight.re[..., None] * state.re - weight.im[..., None] * state.im).sum(dim=1)
-
-
-def stream_point(
-    modes: DiscreteModes, weight: Pair, point: Float[Tensor, "h b"], state: Pair
-) -> tuple[Float[Tensor, "h b"], Pair]:
-    """One step of an endless causal scan: take a sample, give the output and the new state."""
-    state = advance(modes, state, point)
-    return read(weight, state), state

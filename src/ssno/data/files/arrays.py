@@ -183,12 +183,6 @@ def h5_file(stamp: Stamp) -> h5py.File:
     return _open[stamp]
 
 
-def close_files() -> None:
-    """Close every file that this process keeps open for reading."""
-    while _open:
-        _open.popitem()[1].close()
-
-
 # A forked worker must not use its parent's handles: it forgets them, without closing what the parent still
 # uses.
 _inherited: list[h5py.File] = []

@@ -32,13 +32,6 @@ def to_primitive(conserved: Conserved, *, gamma: float) -> Primitive:
     return primitive
 
 
-def to_conserved(primitive: Primitive, *, gamma: float) -> Conserved:
-    """The inverse, for states above the floor."""
-    density, u, v, pressure, tracer = primitive.unbind(1)
-    energy = pressure / (gamma - 1) + 0.5 * density * (u * u + v * v)
-    return torch.stack([density, density * u, density * v, energy, density * tracer], dim=1)
-
-
 def sound_speed(density: Tensor, pressure: Tensor, *, gamma: float) -> Tensor:
     """sqrt(gamma p / rho)."""
     return (pressure / density).mul_(gamma).sqrt_()
