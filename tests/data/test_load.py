@@ -41,21 +41,29 @@ def test_a_generated_dataset_is_found_by_name_and_equals_its_solution(generated)
     assert len(load_dataset(root / "heat-tiny", "all")) == 12
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_without_a_validation_split_the_last_training_trajectories_are_held_out(tmp_path, older) -> None:
-    plan = build_plan("heat", "tiny", counts={"train": 12, "valid": 0})
-    generate(plan, tmp_path / "heat-tiny", workers=1)
+@pytest.mark.parametrize(
+    ("name", "options", "older"),
+    [
+        ("heat", {}, False),
+        ("heat", {}, True),
+        ("burgers", {"points": 16, "cells": 16, "spectral_points": 16, "frames": 8}, False),
+    ],
+)
+def test_without_a_validation_split_the_last_training_trajectories_are_held_out(tmp_path, name, options, older) -> None:
+    folder = tmp_path / f"{name}-tiny"
+    plan = build_plan(name, "tiny", counts={"train": 12, "valid": 0}, **options)
+    generate(plan, folder, workers=1)
     if older:  # manifests used to say that valid was test
-        manifest = read_manifest(tmp_path / "heat-tiny")
+        manifest = read_manifest(folder)
         manifest["recipe"]["same_as"] = {"valid": "test"}
-        (tmp_path / "heat-tiny" / MANIFEST).write_bytes(seal(manifest))
-        assert generate(plan, tmp_path / "heat-tiny", workers=1).made == 0
+        (folder / MANIFEST).write_bytes(seal(manifest))
+        assert generate(plan, folder, workers=1).made == 0
     train, valid, test, everything = (
-        load_dataset("heat", split, root=tmp_path).read(slice(None)).state
-        for split in ("train", "valid", "test", "all")
+        load_dataset(name, split, root=tmp_path).read(slice(None)).state for split in ("train", "valid", "test", "all")
     )
     assert (len(train), len(valid), len(test), len(everything)) == (11, 1, 2, 14)
     np.testing.assert_array_equal(everything, np.concatenate([train, valid, test]))
+    assert not any(np.array_equal(one, other) for one in valid for other in test)
 
 
 def test_context_of_generated_data_can_be_chosen_or_left_out(tmp_path) -> None:
