@@ -27,7 +27,7 @@ def test_noise_and_new_rows_are_not() -> None:
 def test_new_rows_are_stored_if_asked(tmp_path, monkeypatch, capsys) -> None:
     """The measuring itself is tested in tests/cli/test_models_and_bench.py."""
     measured = iter(([row(1.0)], [row(2.0)]))
-    monkeypatch.setattr("bench", lambda *, out, **_: store(next(measured), out))
+    monkeypatch.setattr(benchmark, "bench", lambda *, out, **_: store(next(measured), out))
     benchmark.main(baseline=tmp_path / "stored", replace=True)
     assert sorted(path.name for path in (tmp_path / "stored").iterdir()) == ["cost.csv", "cost.json"]
     assert "No change against 0 stored rows." in capsys.readouterr().out
