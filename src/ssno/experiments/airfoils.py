@@ -21,12 +21,15 @@ from torch import Tensor, nn
 
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
+from ssno.evaluation.comparison import trivial_forecasters
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import AIRFRANS
+from ssno.experiments.persistence import PERSISTENCE
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Budget, Trial
 from ssno.experiments.verdicts import Verdict, below, shown
+from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.layers.modes import ModeOptions
 from ssno.layers.slice_mixing import NoMixing
@@ -144,6 +147,7 @@ class Airfoils(Experiment):
             seconds = sum(outcome.seconds for outcome in found) / len(found)
             errors = (shown(results.summary(name, CASE, metric)) for metric in SHOWN)
             rows.append((name, f"{found[0].parameters:,}", f"{seconds:.0f}", *errors))
+        rows.append(("undisturbed stream", "0", "", *undisturbed(results, labels[0])))
         headings = ("among slices", "parameters", "seconds", *SHOWN.values())
         return Sheet("kt-foil, test cases, mean ± standard deviation over seeds", headings, tuple(rows))
 
@@ -165,6 +169,15 @@ class Airfoils(Experiment):
         for name in ("attention", "scan"):
             for metric, what in (("surface_mse/p", "wall pressure"), ("lift_abs", "lift error")):
                 yield claim(f"{name.capitalize()} below no mixing, {what}", name, "none", metric)
+
+
+def undisturbed(results: Results, label: str) -> Iterator[str]:
+    """Persistence: the errors of the given frame, a stream without any foil, in the units of a trained run."""
+    trial, _ = results.find(label)[0]
+    trained, test = load_forecaster(results.folder / trial.name), trial.run.data.load("test")
+    model = trivial_forecasters(test, trained.window)[PERSISTENCE].model
+    means = score(Forecaster(model, normalisers=trained.normalisers, window=trained.window), test).means
+    return (f"{means[metric]:.3g}" if metric in means else "" for metric in SHOWN)
 
 
 def published_table() -> Sheet:
