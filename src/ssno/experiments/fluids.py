@@ -55,7 +55,7 @@ EPOCHS = {"SS-NO": 10, "FFNO": 5, "FNO2D": 4, "U-Net": 19, "GKT": 7, "Factformer
 core (AMD EPYC with AVX512-BF16, one thread)."""
 FEW = {"Factformer": 64}
 """Trajectories at scale `cpu` of a model whose time does not suffice for all of them."""
-RATES = {"SS-NO": 1e-2, "FFNO": 1e-2, "FNO2D": 1e-2, "U-Net": 1e-3, "GKT": 1e-2, "Factformer": 3e-3}
+RATES = {"SS-NO": 1e-2, "FFNO": 1e-2, "FNO2D": 1e-2, "U-Net": 1e-3, "GKT": 1e-2, "Factformer": 1e-3}
 """Peak learning rates at scales `cpu` and `night`, chosen by `ssno reproduce learning-rates`."""
 
 
