@@ -1,6 +1,7 @@
 """`ssno data inspect` as a user calls it."""
 
 import json
+import shlex
 
 import h5py
 import numpy as np
@@ -54,6 +55,16 @@ def test_one_name_that_says_nothing_is_guessed_to_count_runs(folder, capsys) -> 
             file["u"].dims[axis].label = name
     main(["data", "inspect", "named.h5"])
     assert 'ssno data inspect named.h5 --axes "batch time y x"' in capsys.readouterr().out
+
+
+def test_a_guess_keeps_what_was_said(folder, capsys) -> None:
+    np.savez("flow.npz", u=np.zeros((6, 5, 12, 8)), solid=np.zeros((12, 8)))
+    main(["data", "inspect", "flow.npz", "--mask", "solid", "--dt", "0.1", "--periodic", "x"])
+    call = 'flow.npz --arrays u --mask solid --dt 0.1 --periodic x --axes "batch time x y"'
+    printed = capsys.readouterr().out
+    assert f"A guess, to be checked: ssno data inspect {call}" in printed
+    main(["data", "inspect", *shlex.split(call), "--no-draw"])
+    assert "flow: 6 trajectories of 5 frames, dt 0.1" in capsys.readouterr().out
 
 
 def test_a_folder_of_runs_is_called_so(folder, capsys) -> None:

@@ -6,6 +6,7 @@ seams that do not look periodic, and the command to train on it. Pictures are dr
 """
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from ssno.data.files.readers.plain import run_groups
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
 from ssno.data.files.readers.zarr import is_zarr
-from ssno.data.files.suggest import suggest_axes, train_command
+from ssno.data.files.suggest import option_words, suggest_axes, train_command
 from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, frozen, leak
 from ssno.data.load import open_folder
 from ssno.data.moments import Moments, Summary, chunks
@@ -213,7 +214,7 @@ def _leaks(hashes: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], *
 
 
 def _retry(path: Path, contents: Contents, options: ReadOptions) -> str:
-    """How to call `inspect` again for a file whose axes nobody named; the first group stands for one of each run."""
+    """How to call `inspect` again for a file whose axes nobody named, with all that was said about it."""
     groups = run_groups(contents)
     contents = groups[0] if groups else contents
     largest = max((stored.shape for stored in contents.arrays.values()), key=math.prod, default=())
@@ -225,7 +226,8 @@ def _retry(path: Path, contents: Contents, options: ReadOptions) -> str:
         return ""
     others = [name for name, shape in beside.items() if len(shape) == len(largest) and name not in arrays]
     chosen = f" --arrays {' '.join(arrays)}" if len(beside) > 1 and (others or not groups) else ""
-    return f'ssno data inspect {path}{chosen} --axes "{axes}"'
+    said = "".join(f" {shlex.quote(w)}" for w in option_words(options, prefix="--", without=("arrays", "axes")))
+    return f'ssno data inspect {path}{chosen}{said} --axes "{axes}"'
 
 
 def _called(dims: tuple[str, ...]) -> str | None:

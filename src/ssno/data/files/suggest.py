@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -88,12 +88,18 @@ def _space(shape: tuple[int, ...]) -> list[int]:
     return [max(range(1, len(shape)), key=lambda axis: shape[axis] * (2 if axis == len(shape) - 1 else 1))]
 
 
+def option_words(options: ReadOptions, *, prefix: str, without: Collection[str] = ()) -> list[str]:
+    """What the user said about a file, as words of a command."""
+    words = []
+    for name in [field.name for field in fields(ReadOptions) if field.name in options.given - set(without)]:
+        value = getattr(options, name)
+        words += [f"{prefix}{name}", *(str(item) for item in (value if isinstance(value, tuple) else (value,)))]
+    return words
+
+
 def train_command(path: Path, options: ReadOptions, sets: Mapping[str, Trajectories]) -> str:
     """The command that trains on a file as it was just read."""
-    words = ["ssno", "train", str(path)]
-    for name in [field.name for field in fields(ReadOptions) if field.name in options.given]:
-        value = getattr(options, name)
-        words += [f"--data.{name}", *(str(item) for item in (value if isinstance(value, tuple) else (value,)))]
+    words = ["ssno", "train", str(path), *option_words(options, prefix="--data.")]
     data = next(iter(sets.values()))
     if sum(len(part) for part in sets.values()) < 3 and len(data.times) >= 3 * SHORTEST:
         words += ["--data.cut", str(max(SHORTEST, len(data.times) // 20))]
