@@ -191,7 +191,7 @@ def perform(trial: Trial, folder: Path) -> None:
 def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
     """The numbers of an evaluation that tables need, and the error in the units of the paper's [0, 1] scaling."""
     means = evaluation.scores.means
-    values = {name: means[name] for name in KEPT if name in means}
+    values = {name: error for name, error in means.items() if name in KEPT or name.startswith("rel_l2/")}
     values["seconds_per_forecast"] = evaluation.seconds or float("nan")
     if len(evaluation.fields) == 1 and not defaults_of(trial.run.data.name).cloud:  # several have several factors
         values["rel_l2_unit_interval"] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)

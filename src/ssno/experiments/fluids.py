@@ -7,6 +7,7 @@ of `small` data on 32 x 32 points, as many times as that allows (`EPOCHS`).
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ssno.data.make.datasets import DATASETS
 from ssno.experiments.compared import Claim, compared
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import FLUIDS
@@ -145,3 +146,13 @@ class EulerTable(FluidTable):
     cpu_seeds: ClassVar[int] = 3
     problems: ClassVar[tuple[Benchmark, ...]] = (CE_RM, GCE_RT)
     seeded: ClassVar[tuple[str, ...]] = ("SS-NO", "FFNO", "U-Net")
+
+    def judge(self, results: Results) -> Conclusion:
+        """The usual tables, and one for each field of the gas."""
+        conclusion = super().judge(results)
+        fields = DATASETS[CE_RM.dataset].problem.fields
+        sheets = (
+            results.sheet(f"rel_l2 of {field} alone; mean ± standard deviation over seeds", metric=f"rel_l2/{field}")
+            for field in fields
+        )
+        return replace(conclusion, sheets=(*conclusion.sheets, *sheets))
