@@ -1,5 +1,6 @@
 """What trials gave, by row and column: values over seeds, curves, and the folders to look into."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -72,8 +73,8 @@ class Results:
         ]
 
     def values(self, label: str, case: str, metric: str = "rel_l2") -> list[float]:
-        """A metric of one cell, a value per seed."""
-        found = [outcome.values[metric] for _, outcome in self.find(label, case)]
+        """A metric of one cell, a value per seed; infinite for a run that diverged before it could be measured."""
+        found = [outcome.values.get(metric, math.inf) for _, outcome in self.find(label, case)]
         if not found:
             raise ValueError(f"There is no finished trial of {label!r} on {case!r}.")
         return found
