@@ -12,11 +12,13 @@ import torch
 
 from ssno.base.live_memory import peak_memory
 from ssno.cli.main import main
+from ssno.data.alike import read_alike
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
 from ssno.data.normalise import fit
+from ssno.data.options import DataOptions
 from ssno.data.store.growing import FrameWriter
 from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
@@ -29,6 +31,7 @@ from ssno.forecasting.scores import Runaway
 from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.pde.problems.problem import Axis
+from ssno.runs.folder import RunFolder
 
 
 def waves(count: int = 3, frames: int = 6, *, context: str = "none", points: int = 16) -> Trajectories:
@@ -322,6 +325,15 @@ def test_the_command_reads_its_input_as_the_run_read_its_data(tmp_path, monkeypa
         for name in ("evaluation-now-valid", "evaluation-valid")
     )
     assert elsewhere["scores"]["means"] == own["scores"]["means"]
+
+
+def test_a_viscosity_finds_generated_data_and_is_not_said_about_files(tmp_path) -> None:
+    np.save(tmp_path / "mine.npy", np.zeros((2, 6, 8)))
+    own, given = ReadOptions(viscosity=0.1, dt=0.5), ReadOptions(axes="batch time x")
+    assert read_alike(tmp_path / "mine.npy", own, given) == ReadOptions(axes="batch time x", dt=0.5)
+    run = RunFolder(tmp_path, "run", model_for(waves()), {}, DataOptions(name="ks", viscosity=0.1, preset="tiny"))
+    assert run.alike("ks") == DataOptions(name="ks", viscosity=0.1, preset="tiny")
+    assert run.alike("burgers") == DataOptions(name="burgers")
 
 
 def test_inputs_with_another_step_or_grid_are_warned_of_and_options_given_anew_win(

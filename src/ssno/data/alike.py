@@ -30,7 +30,7 @@ def read_alike(path: str | Path, own: ReadOptions, given: ReadOptions) -> ReadOp
     if in_our_layout(Path(path)):
         return given
     replaced = {name for rivals in RIVALS if given.given & set(rivals) for name in rivals}
-    kept = own.given - given.given - replaced
+    kept = own.given - given.given - replaced - {"viscosity"}  # which says of generated data which they are
     return replace(given, **{name: getattr(own, name) for name in kept})
 
 
