@@ -29,6 +29,8 @@ from ssno.data.sizes import trajectory_bytes
 from ssno.data.trajectories import Trajectories
 
 MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
+CHUNK = 4 * 2**20  # bytes of frames in memory at a time: few enough for the cache
+SEAM_FRAMES = 8  # of each trajectory
 SEAM = 4.0  # times the usual difference of neighbours: a larger step across the seam does not look periodic
 
 
@@ -160,13 +162,14 @@ def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetR
     hashes: list[Hashes] = []
     bad: list[int] = []
     seams: list[str] = []
-    for chunk in chunks(view):
+    for chunk in chunks(view, size=CHUNK):
         frames = view.read(chunk, finite=False)
         part = Summary.of(frames, mask=view.mask_channel)
         total = part if total is None else total.merged(part)
         hashes.append(frame_hashes(frames.state))
-        wrong = [~values.isfinite().flatten(1).all(1) for values in frames if values.numel()]
-        bad += numbers[chunk][np.logical_or.reduce([flags.numpy() for flags in wrong])].tolist()
+        if part.state.bad.any() or part.context.bad.any():
+            wrong = [~values.isfinite().flatten(1).all(1) for values in frames if values.numel()]
+            bad += numbers[chunk][np.logical_or.reduce([flags.numpy() for flags in wrong])].tolist()
         if not seams and not bad:
             seams = _seams(frames.state.numpy(), data)
     assert total is not None
@@ -188,13 +191,16 @@ def _fields(names: tuple[str, ...], values: Moments, changes: Moments, *, known:
 
 
 def _seams(state: np.ndarray, data: Trajectories) -> list[str]:
-    """Axes that are declared periodic but jump from the last point to the first."""
+    """Axes that are declared periodic but jump from the last point to the first, by some frames of each trajectory."""
+    some = state[:, :: max(1, state.shape[1] // SEAM_FRAMES)]
     notes = []
     for axis, dim in zip(data.axes, range(-len(data.axes), 0), strict=True):
-        lines = np.moveaxis(state, dim, -1).astype(np.float64)
-        inside = np.square(np.diff(lines, axis=-1)).mean() if axis.points > 2 else 0.0
+        if not axis.periodic or axis.points < 3:
+            continue
+        lines = np.moveaxis(some, dim, -1).astype(np.float64)
+        inside = np.square(np.diff(lines, axis=-1)).mean()
         across = np.square(lines[..., 0] - lines[..., -1]).mean()
-        if axis.periodic and inside > 0 and across > SEAM**2 * inside:
+        if inside > 0 and across > SEAM**2 * inside:
             notes.append(
                 f"{axis.name} does not look periodic: the step across its ends is {np.sqrt(across / inside):.3g} times "
                 "the usual one. Give --periodic with the axes that are, or none."
