@@ -109,18 +109,6 @@ def test_modes_that_are_multiples_of_four_keep_quarter_turns() -> None:
     assert np.abs(np.rot90(tilted[0]) - tilted[0]).max() > 1e-2
 
 
-@pytest.mark.parametrize("kind", [RichtmyerMeshkov, RayleighTaylor])
-def test_a_trajectory_is_bitwise_the_same_in_any_batch(kind: type[GasProblem]) -> None:
-    problem = kind(points=16, cells=16, frames=2, frame_interval=0.1)
-    parameters = drawn(problem, 20)
-    together = problem.solve(parameters)
-    for count in (1, 2, 7):
-        chosen = np.random.default_rng(count).permutation(20)[:count]
-        alone = problem.solve([parameters[i] for i in chosen])
-        assert np.array_equal(alone.state, together.state[chosen])
-        assert np.array_equal(alone.context, together.context[chosen])
-
-
 def test_what_is_not_finite_is_reported_and_progress_reaches_the_total() -> None:
     problem, calls = RichtmyerMeshkov(**SMALL), []
     parameters = drawn(problem, 2)

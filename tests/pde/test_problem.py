@@ -9,6 +9,9 @@ from ssno.pde.problems.advection_diffusion import Heat
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, Problem, SolverDiverged
+from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
+from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
+from ssno.pde.problems.torus import TorusVisForce
 
 
 def test_cell_centres_lie_half_a_spacing_inside() -> None:
@@ -52,3 +55,24 @@ def test_parameters_depend_on_the_generator_only(problem: Problem) -> None:
     assert all(np.array_equal(first[key], again[key]) for key in first)
     assert any(not np.array_equal(first[key], other[key]) for key in first)
     assert {value.dtype for value in first.values()} <= {np.dtype("float64"), np.dtype("int64")}
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        RichtmyerMeshkov(points=16, cells=16, frames=2, frame_interval=0.1),
+        RayleighTaylor(points=16, cells=16, frames=2, frame_interval=0.1),
+        # With steps up to 0.5 some trajectories take halves of them and others do not.
+        TorusVisForce(points=16, solver_points=32, frames=4, frame_interval=1.0, step=0.5),
+    ],
+    ids=lambda problem: problem.name,
+)
+def test_a_trajectory_is_bitwise_the_same_in_any_batch(problem: Problem) -> None:
+    rng = np.random.default_rng(0)
+    parameters = [problem.draw(rng) for _ in range(20)]
+    together = problem.solve(parameters)
+    for count in (1, 2, 7):
+        chosen = np.random.default_rng(count).permutation(20)[:count]
+        alone = problem.solve([parameters[i] for i in chosen])
+        assert np.array_equal(alone.state, together.state[chosen])
+        assert np.array_equal(alone.context, together.context[chosen])

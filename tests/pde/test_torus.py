@@ -73,18 +73,6 @@ def test_known_fields_are_force_and_viscosity_at_the_stored_times() -> None:
     assert TorusLi(**SMALL).solve([{"field_seed": np.array(1)}]).context is None
 
 
-def test_a_trajectory_is_bitwise_the_same_in_any_batch() -> None:
-    """Also where steps differ: with steps up to 0.5 some trajectories are halved and others not."""
-    problem = TorusVisForce(points=16, solver_points=32, frames=4, frame_interval=1.0, step=0.5)
-    parameters = drawn(problem, 20)
-    together = problem.solve(parameters)
-    for count in (1, 2, 7):
-        chosen = np.random.default_rng(count).permutation(20)[:count]
-        alone = problem.solve([parameters[i] for i in chosen])
-        assert np.array_equal(alone.state, together.state[chosen])
-        assert np.array_equal(alone.context, together.context[chosen])
-
-
 def test_frames_do_not_depend_on_how_many_are_stored() -> None:
     """A frame at t = 0 is the initial field itself, and storing it changes later frames by rounding at most."""
     shared = {"points": 32, "solver_points": 32, "frame_interval": 0.5, "step": 0.01}

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +26,17 @@ from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, ink, look, palette
 
 WRITERS = {".gif": PillowWriter, ".mp4": FFMpegWriter}
 Update = Callable[[int], None]
+
+
+class Shown(NamedTuple):
+    """What a moving picture is made of."""
+
+    truth: np.ndarray
+    forecast: np.ndarray | None
+    times: Sequence[float]
+    lengths: Sequence[float]
+    field: str
+    colour_map: str | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def animate(
     path.parent.mkdir(parents=True, exist_ok=True)
     with look(), tempfile.TemporaryDirectory(dir=path.parent) as folder:
         draw = _lines if truth.ndim == 2 else _images
-        figure, update = draw(truth, forecast, times, lengths, field, options.colour_map)
+        figure, update = draw(Shown(truth, forecast, times, lengths, field, options.colour_map))
         FigureCanvasAgg(figure)
         even = 2 * round(options.width / 2)  # ffmpeg wants even numbers of pixels
         inches = figure.get_size_inches()
@@ -103,14 +114,8 @@ def moving_suffix() -> str:
     return ".gif" if shutil.which("ffmpeg") is None else ".mp4"
 
 
-def _lines(
-    truth: np.ndarray,
-    forecast: np.ndarray | None,
-    times: Sequence[float],
-    lengths: Sequence[float],
-    field: str,
-    colour_map: str | None,
-) -> tuple[Figure, Update]:
+def _lines(shown: Shown) -> tuple[Figure, Update]:
+    truth, forecast, times, lengths, field, _ = shown
     positions = float(lengths[0]) * np.arange(truth.shape[1]) / truth.shape[1]
     figure = Figure(figsize=(6, 3))
     axes = figure.subplots()
@@ -134,14 +139,8 @@ def _lines(
     return figure, update
 
 
-def _images(
-    truth: np.ndarray,
-    forecast: np.ndarray | None,
-    times: Sequence[float],
-    lengths: Sequence[float],
-    field: str,
-    colour_map: str | None,
-) -> tuple[Figure, Update]:
+def _images(shown: Shown) -> tuple[Figure, Update]:
+    truth, forecast, times, lengths, field, colour_map = shown
     usual, low, high = colours(truth)
     looks = (colour_map or usual, low, high)
     panels = [("", truth, looks)]

@@ -23,11 +23,9 @@ class Band(NamedTuple):
     upper: Sequence[float] | np.ndarray
 
 
-def band_of(values: Float[np.ndarray, "n t"], *, share: float = 0.5) -> Band:
-    """The mean of several curves, and the range that holds the middle `share` of them."""
-    if not 0 < share < 1:
-        raise ValueError(f"`share` must lie between 0 and 1, got {share}.")
-    lower, upper = np.quantile(values, [(1 - share) / 2, (1 + share) / 2], axis=0)
+def band_of(values: Float[np.ndarray, "n t"]) -> Band:
+    """The mean of several curves, and the range that holds the middle half of them."""
+    lower, upper = np.quantile(values, [0.25, 0.75], axis=0)
     return Band(values.mean(0), lower, upper)
 
 

@@ -134,7 +134,6 @@ def animate_globe(
     latitude: float = 30.0,
     turn: float = 3.0,
     limit: float | None = None,
-    frames_per_second: float = 12.0,
 ) -> Path:
     """A GIF of a globe that turns by `turn` degrees per frame; it appears when it is whole."""
     path = Path(path)
@@ -149,7 +148,7 @@ def animate_globe(
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         image = draw_globe(axes, frames[0], latitude=latitude, colour_map=colour_map, low=low, high=high)
-        title, writer = axes.set_title(""), PillowWriter(fps=frames_per_second)  # type: ignore[arg-type]
+        title, writer = axes.set_title(""), PillowWriter(fps=12)
         with writer.saving(figure, str(Path(folder) / path.name), dpi=80):
             for number, (frame, text) in enumerate(zip(frames, titles, strict=True)):
                 image.set_data(seen_from(frame, latitude=latitude, longitude=-turn * number))

@@ -138,7 +138,6 @@ def epoch_line(epoch: int, epochs: int, values: dict[str, float], best: bool, pa
     return f"epoch {epoch + 1:>{len(str(epochs))}} of {epochs}  {numbers}  {pace}{'  best' if best else ''}"
 
 
-def reporter_for(stream_is_terminal: bool | None = None) -> Reporter:
+def reporter_for() -> Reporter:
     """A live bar on a terminal, plain lines elsewhere."""
-    terminal = sys.stderr.isatty() if stream_is_terminal is None else stream_is_terminal
-    return Live() if terminal else Plain()
+    return Live() if sys.stderr.isatty() else Plain()
