@@ -57,7 +57,7 @@ def test_the_command_that_makes_a_dataset_can_be_printed() -> None:
     assert command == expected
 
 
-@pytest.mark.usefixtures("unchecked")
+@pytest.mark.usefixtures("as_users_call_it")
 def test_unknown_names_are_refused_with_the_nearest_right_one() -> None:
     with pytest.raises(ValueError, match=r"Unknown dataset `burger`\. Did you mean `burgers`\? Known: ks, burgers"):
         build_problem("burger")

@@ -159,7 +159,7 @@ GOOD = {"method": "minmax", "fields": ("u",), "shift": (0.0,), "scale": (1.0,), 
         ({"scale": (-1.0,)}, "`scale` and `increment` must not be negative"),
     ],
 )
-def test_impossible_normalisers_are_refused(unchecked, change, message) -> None:
+def test_impossible_normalisers_are_refused(as_users_call_it, change, message) -> None:
     with pytest.raises(ValueError, match=message):
         Normaliser(**(GOOD | change))
 

@@ -66,7 +66,7 @@ def test_impossible_plans_are_refused() -> None:
     assert len(Plan(Heat(), {"train": 5000}, per_shard=5).shards()) == 1000
 
 
-@pytest.mark.usefixtures("unchecked")
+@pytest.mark.usefixtures("as_users_call_it")
 def test_unknown_splits_and_parts_are_refused() -> None:
     plan = Plan(Heat(), {"train": 1})
     for number, of in ((0, 4), (5, 4)):

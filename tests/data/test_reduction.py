@@ -84,7 +84,7 @@ def test_one_number_scales_all_axes_and_a_tuple_sets_each() -> None:
         (8, "median", "`reduction` must be 'stride', 'mean' or 'spectral', got 'median'"),
     ],
 )
-def test_impossible_reductions_are_refused(unchecked, points, how, message) -> None:
+def test_impossible_reductions_are_refused(as_users_call_it, points, how, message) -> None:
     data = Trajectories.from_array(np.zeros((1, 2, 1, 16)))
     with pytest.raises(ValueError, match=message):
         data.select(points=points, reduction=how)

@@ -27,7 +27,7 @@ def test_the_generator_is_the_documented_one() -> None:
     assert trajectory_rng(5, "test", 11).integers(2**62) == documented.integers(2**62)
 
 
-@pytest.mark.usefixtures("unchecked")
+@pytest.mark.usefixtures("as_users_call_it")
 def test_impossible_trajectories_are_refused() -> None:
     with pytest.raises(ValueError, match="`seed` must be 0 or more, got -1"):
         trajectory_rng(-1, "train", 0)

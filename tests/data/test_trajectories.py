@@ -288,7 +288,7 @@ def test_other_impossible_requests_are_refused(tmp_path) -> None:
         data.select(time_index=[0, 1, 3]).cut(2)
 
 
-def test_indices_that_are_no_integers_are_refused(unchecked) -> None:
+def test_indices_that_are_no_integers_are_refused(as_users_call_it) -> None:
     data = Trajectories.from_array(numbers(3, 4, 1, 8))
     for wrong in ([[0], [1]], [0.5], "a"):
         with pytest.raises(TypeError, match="`indices` must be a slice or a list of integers"):

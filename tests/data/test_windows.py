@@ -89,7 +89,7 @@ def test_counting_all_slots_starts_with_the_first() -> None:
         ({"score_last": 0}, "`score_last` must be at least 1"),
     ],
 )
-def test_impossible_windows_are_refused(unchecked, arguments, message) -> None:
+def test_impossible_windows_are_refused(as_users_call_it, arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
         Window(**arguments)
 
@@ -109,7 +109,7 @@ def test_context_reaches_a_slot_at_its_own_or_at_its_target_time() -> None:
     assert torch.equal(slot_context(state, "target"), targets)
 
 
-def test_an_unknown_alignment_is_refused(unchecked) -> None:
+def test_an_unknown_alignment_is_refused(as_users_call_it) -> None:
     with pytest.raises(ValueError, match="`alignment` must be one of"):
         slot_context(torch.zeros(1, 5, 1, 1), "later")
 
