@@ -91,6 +91,17 @@ def test_other_data_can_be_named_and_no_index_is_refused(tmp_path, monkeypatch, 
     errors = [step["rel_l2"] for step in json.loads(told.out)["steps"]]
     np.testing.assert_allclose(errors, seen.step_errors().T.numpy(), rtol=1e-6)
     assert "WARNING" not in told.err
+    np.save("turned.npy", 2 * np.load("mine.npz")["u"][:, :, 0].transpose(2, 0, 1))
+    main(["rollout", "run", "--no-draw", "--no-animate", "--data", "turned.npy", "--axes", "x batch time", "--json"])
+    turned = json.loads(capsys.readouterr().out)["steps"]
+    np.testing.assert_allclose([step["rel_l2"] for step in turned], errors, rtol=1e-6)
+    main(["evaluate", "run", "--data", "turned.npy", "--axes", "x batch time", "--json"])
+    (evaluation,) = json.loads(capsys.readouterr().out)
+    assert (evaluation["points"], evaluation["dataset"]) == ([16], "turned")
+    for verb in ("rollout", "evaluate", "report"):
+        with pytest.raises(SystemExit):
+            main([verb, "run", "--axes", "x batch time"])
+        assert "`--axes` says how to read other data than the run's own" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["rollout", "run", "--data", "missing.npz"])
     assert "missing.npz" in capsys.readouterr().err

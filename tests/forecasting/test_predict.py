@@ -12,6 +12,7 @@ import torch
 
 from ssno.base.live_memory import peak_memory
 from ssno.cli.main import main
+from ssno.cli.other_data import warn_of_other_grid
 from ssno.data.alike import read_alike
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data
@@ -334,6 +335,15 @@ def test_a_viscosity_finds_generated_data_and_is_not_said_about_files(tmp_path) 
     run = RunFolder(tmp_path, "run", model_for(waves()), {}, DataOptions(name="ks", viscosity=0.1, preset="tiny"))
     assert run.alike("ks") == DataOptions(name="ks", viscosity=0.1, preset="tiny")
     assert run.alike("burgers") == DataOptions(name="burgers")
+
+
+def test_checkpoints_that_know_only_their_spacing_warn_of_another(tmp_path, capsys) -> None:
+    data = waves()
+    bundled = RunFolder(tmp_path, "waves-16", model_for(data), {}, None)
+    warn_of_other_grid(bundled, [32], (1 / 8,))
+    assert capsys.readouterr().err == ""
+    warn_of_other_grid(bundled, [16], (1 / 16,))
+    assert "points of these data are 0.0625 apart, those waves-16 was trained on 0.125" in capsys.readouterr().err
 
 
 def test_inputs_with_another_step_or_grid_are_warned_of_and_options_given_anew_win(

@@ -51,3 +51,7 @@ def test_a_page_about_other_data_names_them_in_its_commands(tmp_path: Path, monk
     page = (tmp_path / "runs" / "own" / "report.html").read_text()
     assert "ssno evaluate runs/own --split test --data other.npy" in page
     assert "ssno report runs/own --split test --data other.npy" in page
+    np.save("turned.npy", np.load("other.npy").transpose(0, 2, 1))
+    main(["report", "runs/own", "--data", "turned.npy", "--axes", "batch x time"])
+    said = "--data turned.npy --axes &#x27;batch x time&#x27; --dt 0.1"
+    assert f"ssno evaluate runs/own --split test {said}" in (tmp_path / "runs" / "own" / "report.html").read_text()

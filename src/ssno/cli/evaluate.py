@@ -1,7 +1,7 @@
 """`ssno evaluate RUN`: score a run on trajectories it has not seen, beside what needs no learning."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -9,10 +9,13 @@ from rich.table import Table
 
 from ssno.base import byte_size, duration, to_text
 from ssno.base.live_memory import peak_memory
-from ssno.cli.other_data import warn_of_other_grid, warn_of_other_step
+from ssno.cli.other_data import other_data, warn_of_other_grid, warn_of_other_step
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS
+from ssno.data.options import DataOptions
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import choose, first_forecasts, forecast_seconds, rows_of
+from ssno.evaluation.evaluate import choose, described_by, first_forecasts, forecast_seconds, rows_of
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
@@ -33,6 +36,7 @@ def evaluate(
     time_index: str | None = None,
     trajectories: int | None = None,
     data: str | None = None,
+    read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     solver: bool = False,
     ensemble: bool = False,
     batch_size: int = 32,
@@ -56,6 +60,7 @@ def evaluate(
         time_index: Frames to use, START:STOP:STEP.
         trajectories: Only the first so many.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
+        read: How to read those other data, where neither the file says it nor the run.
         solver: Also score the solver that made the data: on the model's grid, and within the model's time.
         ensemble: Also score all runs together: the mean of their forecasts, and how honest their spread is.
         batch_size: Trajectories at once; changes memory, not results.
@@ -72,25 +77,31 @@ def evaluate(
     if batch_size < 1:
         raise ValueError(f"`--batch-size` must be at least 1, got {batch_size}.")
     chosen: dict[str, Any] = {
-        "data": data,
         "split": split,
         "points": points,
         "time_index": time_index,
         "trajectories": trajectories,
         "precision": precision,
     }
+    others = [other_data(run, data, read) for run in runs]
     if dry_run:
-        plans = [foresee(run, solver=solver, batch_size=batch_size, **chosen) for run in runs]
+        plans = [
+            foresee(run, data=other, solver=solver, batch_size=batch_size, **chosen)
+            for run, other in zip(runs, others, strict=True)
+        ]
         report_plan([*plans, together(plans)] if ensemble else plans, as_json=json)
         return
-    found = [evaluate_run(run, **chosen, solver=solver, batch_size=batch_size) for run in runs]
+    found = [
+        evaluate_run(run, other, **chosen, solver=solver, batch_size=batch_size)
+        for run, other in zip(runs, others, strict=True)
+    ]
     if data is not None:
         for opened, evaluation in zip(map(open_run, runs), found, strict=True):
             if points is None:
                 warn_of_other_grid(opened, evaluation.points)
             warn_of_other_step(opened, evaluation.times)
     if ensemble:
-        found.append(evaluate_ensemble(runs, **chosen, batch_size=batch_size))
+        found.append(evaluate_ensemble(runs, data=others[0], **chosen, batch_size=batch_size))
     if csv is not None:
         write_text(csv, csv_text([record for evaluation in found for record in records(evaluation)]))
     if latex is not None:
@@ -179,7 +190,7 @@ def foresee(
     *,
     solver: bool,
     batch_size: int,
-    data: str | None,
+    data: str | DataOptions | None,
     split: str,
     points: tuple[int, ...] | None,
     time_index: str | None,
@@ -192,7 +203,7 @@ def foresee(
     one = chosen.select(indices=range(1))
     # The rollout, and about as much again for one-step forecasts, rules and metrics.
     seconds = 2 * forecast_seconds(run.forecaster, one, together=1) * len(chosen)
-    described = run.data if data is None else run.alike(data)
+    described = run.data if data is None else described_by(run, data)
     if solver and described is not None:
         seconds += (
             2 * measured(on_grid(problem_of(described), one.axes[0].points), parameters_of(one, [0])) * len(chosen)

@@ -75,7 +75,7 @@ def predict(
     alike = replace(opened, data=opened.alike(input, read))
     data = alike.load(split, points=points, time_index=time_index)
     if points is None:
-        warn_of_other_grid(opened, [axis.points for axis in data.axes])
+        warn_of_other_grid(opened, [axis.points for axis in data.axes], data.spacing)
     warn_of_other_step(opened, data.times.tolist())
     data = data.select(indices=indices) if indices else data
     if dry_run:

@@ -1,10 +1,14 @@
 """`ssno report RUN ...`: one self-contained HTML page about runs."""
 
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from ssno.base import byte_size, to_text
+from ssno.cli.other_data import other_data
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS
 from ssno.report.make import make_report
 
 
@@ -12,6 +16,7 @@ def report(
     runs: tyro.conf.Positional[tuple[Path, ...]],
     *,
     data: str | None = None,
+    read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     split: str = "test",
     points: int | None = None,
     ensemble: bool = False,
@@ -26,6 +31,7 @@ def report(
     Args:
         runs: Folders of training runs, or names of bundled checkpoints.
         data: Other data than the runs': a dataset's name, a file or a folder, read with the options of each run's own.
+        read: How to read those other data, where neither the file says it nor the run.
         split: Which part of the data: train, valid or test.
         points: Grid points along the first axis, to report on another resolution.
         ensemble: Also take all runs together: their mean forecast, its uncertainty, and whether that is honest.
@@ -33,7 +39,8 @@ def report(
             several runs report-A-B.html beside their folders.
         json: Print where the page is as JSON.
     """
-    path = make_report(runs, data=data, split=split, points=points, ensemble=ensemble, out=out)
+    other = other_data(runs[0], data, read) if runs else None
+    path = make_report(runs, data=other, split=split, points=points, ensemble=ensemble, out=out)
     written = path.stat().st_size
     if json:
         print(to_text({"path": str(path), "bytes": written}, indent=2))

@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.cli.other_data import warn_of_other_grid, warn_of_other_step
+from ssno.cli.other_data import other_data, warn_of_other_grid, warn_of_other_step
+from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.registry import DEFAULTS as AS_STORED
 from ssno.data.trajectories import Trajectories
+from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.models.bundled import results_folder
 from ssno.plots.animation import DEFAULTS, AnimationOptions
@@ -30,6 +34,7 @@ def rollout(
     index: tuple[int, ...] = (0,),
     split: str = "test",
     data: str | None = None,
+    read: Annotated[ReadOptions, tyro.conf.arg(name="")] = AS_STORED,
     points: int | None = None,
     draw: bool = True,
     animate: bool = True,
@@ -48,6 +53,7 @@ def rollout(
         index: Trajectories to forecast, numbered from 0.
         split: Where they are: train, valid or test.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
+        read: How to read those other data, where neither the file says it nor the run.
         points: Grid points along the first axis, to forecast at another resolution than that of training.
         draw: Draw panels.
         animate: Make animations.
@@ -56,12 +62,13 @@ def rollout(
         json: Print the errors as JSON.
     """
     opened = open_run(run)
-    if data is None:
+    other = other_data(run, data, read)
+    if other is None:
         trajectories = opened.load(split, points=points)
     else:
-        trajectories = replace(opened, data=opened.alike(data)).load(split, points=points)
+        trajectories = replace(opened, data=described_by(opened, other)).load(split, points=points)
         if points is None:
-            warn_of_other_grid(opened, [axis.points for axis in trajectories.axes])
+            warn_of_other_grid(opened, [axis.points for axis in trajectories.axes], trajectories.spacing)
         warn_of_other_step(opened, trajectories.times.tolist())
     seen = make_examples(opened.forecaster, trajectories, index)
     folder = results_folder(opened.folder) / ROLLOUT if out is None else out

@@ -20,7 +20,7 @@ SPECTRUM_TRAJECTORIES = 16
 class RunReport:
     """Everything about one run that goes onto the page.
 
-    `record` are the lines of its metrics.jsonl, `elsewhere` the name of other data than its own that it was scored on.
+    `record` are the lines of its metrics.jsonl, `elsewhere` the words of a command that name other data than its own.
     """
 
     run: RunFolder
@@ -31,7 +31,7 @@ class RunReport:
     many: Examples
     findings: RunInspection
     record: Sequence[Mapping[str, Any]]
-    elsewhere: str | None = None
+    elsewhere: tuple[str, ...] = ()
 
 
 def gather(
@@ -40,7 +40,7 @@ def gather(
     evaluation: Evaluation,
     *,
     record: Sequence[Mapping[str, Any]] = (),
-    elsewhere: str | None = None,
+    elsewhere: tuple[str, ...] = (),
 ) -> RunReport:
     """Collect the contents; `data` are the trajectories that `evaluation` scored."""
     labels = typical(evaluation.scores.trajectory_errors)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssno.base.whole import write_whole
+from ssno.data.files.suggest import option_words
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.ensembles import evaluate_ensemble
@@ -82,8 +83,14 @@ def one(
     evaluation = stored(run) if usual else None
     if evaluation is None:
         evaluation = evaluate(run, data, split=split, points=points)
-    named = str(data) if isinstance(data, str | Path) else None
-    return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)), elsewhere=named)
+    return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)), elsewhere=words_for(data))
+
+
+def words_for(data: Trajectories | DataOptions | str | Path | None) -> tuple[str, ...]:
+    """How a command names other data than the run's own."""
+    if isinstance(data, DataOptions):
+        return ("--data", data.path or data.name, *option_words(data, prefix="--"))
+    return () if data is None or isinstance(data, Trajectories) else ("--data", str(data))
 
 
 def stored(run: RunFolder) -> Evaluation | None:

@@ -69,9 +69,7 @@ def repeat_commands(report: RunReport) -> list[str]:
     if run.data is not None:
         lines += data_commands(run)
         lines.append(f"ssno train --config run.json --name {name}")
-    asked = f" --split {evaluation.split}"
-    if report.elsewhere is not None:
-        asked += f" --data {shlex.quote(report.elsewhere)}"
+    asked = " " + shlex.join(["--split", evaluation.split, *report.elsewhere])
     other = run.grid not in (None, tuple(evaluation.points))
     where = f" --points {' '.join(map(str, evaluation.points))}" if other else ""
     lines.append(f"ssno evaluate runs/{name}{asked}{where}")
