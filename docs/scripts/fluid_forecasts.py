@@ -30,6 +30,8 @@ RUNS = Path("runs/reproduce/cpu/runs")
 SHIPPED = {"torus-li": "torus-li-64", "torus-vis-force": "torus-vis-force-64", "ce-rm": "ce-rm-64"}
 DATASETS = ("torus-li", "torus-vis", "torus-vis-force", "ce-rm", "gce-rt")
 LONGER, SOLVED = 5, 8
+RUNAWAY = 10
+"""Times the energy of the truth from which a forecast counts as run away."""
 
 
 def of_the_table(dataset: str, label: str) -> Path:
@@ -81,10 +83,10 @@ def compare_spectra() -> None:
         given = run.forecaster.window.size
         forecast = rollout(run.forecaster, frames[:, :given], frames.shape[1] - given, spacing=options.spacing)
         energies[label] = torch.cat([frames[:, :given], forecast], dim=1)
-    found = {}
+    found, totals = {}, {}
     for label, fields in {"truth": frames, **energies}.items():
         wavenumbers, energy = energy_spectrum(fields, spacing=options.spacing)
-        found[label] = energy[:, :, 0].mean(0).numpy()
+        found[label], totals[label] = energy[:, :, 0].median(0).values.numpy(), energy[:, :, 0].sum(-1).numpy()
     times = [float(problem.first_time + problem.frame_interval * frame) for frame in range(frames.shape[1])]
     shown = [usual.frames - 1, 3 * usual.frames - 1, LONGER * usual.frames - 1]
     figure = spectra(
@@ -99,6 +101,7 @@ def compare_spectra() -> None:
         {
             "time": times[frame],
             "model": label,
+            "ran_away": int((~(totals[label][:, frame] < RUNAWAY * totals["truth"][:, frame])).sum()),
             **{
                 f"energy_ratio_{band}": float(found[label][frame, third].sum() / found["truth"][frame, third].sum())
                 for band, third in zip(("low", "mid", "high"), thirds, strict=True)
@@ -109,7 +112,8 @@ def compare_spectra() -> None:
     ]
     about = (
         f"TorusLi, {points} x {points} points, {SOLVED} trajectories rolled out {LONGER} times as far as training "
-        "data reach: energy of the forecast over that of the solver, in lower, middle and upper thirds of the shells."
+        "data reach: median energy of forecasts over that of the solver in the lower, middle and upper third of shells,"
+        f" and how many forecasts have more than {RUNAWAY} times the energy of the truth."
     )
     document = {"about": about, "rows": rows, "provenance": provenance()}
     (RESULTS / "long-spectra.json").write_text(to_text(document, indent=1) + "\n", encoding="utf-8")

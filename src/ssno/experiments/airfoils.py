@@ -44,7 +44,7 @@ from ssno.runs.saved import load_forecaster
 CASE = "kt-foil"
 SMALL = {"hidden_channels": 64, "n_layers": 4, "n_heads": 4, "n_slices": 32, "start": "pytorch"}
 GRID_MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
-RATES = {"attention": 3e-3, "scan": 3e-3, "selective": 3e-3, "none": 3e-3}
+RATES = {"attention": 3e-3, "scan": 1e-3, "selective": 1e-3, "none": 1e-3}
 """Peak learning rates below scale `paper`, chosen by `ssno reproduce airfoil-rates`."""
 FEWER_SEEDS = 3
 """Seeds of the control without mixing at scale `cpu`."""

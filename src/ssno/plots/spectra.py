@@ -10,6 +10,8 @@ from ssno.plots.style import ink, look, palette
 
 TRUTH = "truth"
 DECADES = 10  # below the largest value; deeper is rounding
+ABOVE_TRUTH = 1e3
+"""How far above the truth a picture reaches: forecasts that run away leave it."""
 
 
 def spectra(
@@ -36,6 +38,8 @@ def spectra(
             axes.set(xscale="log", yscale="log", xlabel="wavenumber")
             axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
         top = max(float(np.nanmax(values[np.isfinite(values)], initial=1e-30)) for values in energies.values())
+        if TRUTH in energies:
+            top = min(top, ABOVE_TRUTH * float(energies[TRUTH].max()))
         low = min(float(values[values > 0].min(initial=top)) for values in energies.values())
         row[0].set_ylim(max(low / 2, top * 10.0**-DECADES), top * 3)
         row[0].set_ylabel("energy")
