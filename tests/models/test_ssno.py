@@ -48,6 +48,16 @@ def test_no_memory_leaves_out_one_block() -> None:
     assert count_parameters(SSNO()) - count_parameters(SSNO(memory_window=0)) == 20_736
 
 
+def test_modes_of_every_axis_start_by_themselves() -> None:
+    config = SSNOConfig.tiny(n_dims=2, smallest_steps=(0.03, 1.0), largest_steps=(0.3, 3.0))
+    torch.manual_seed(0)
+    model = SSNO(config)
+    for axis, (smallest, largest) in enumerate(zip(config.smallest_steps, config.largest_steps, strict=True)):
+        steps = torch.exp(model.blocks_before[0].scans[axis].ahead.modes.log_step.detach())
+        assert smallest <= float(steps.min()) < float(steps.max()) <= largest
+    assert SSNOConfig.from_json(config.to_json()) == config
+
+
 @pytest.mark.parametrize("n_dims", [1, 2, 3])
 @pytest.mark.parametrize("memory_window", [0, 1, 4])
 def test_streaming_equals_the_whole_trajectory(n_dims, memory_window) -> None:
@@ -152,6 +162,11 @@ def test_double_precision_survives_saving(tmp_path) -> None:
             {"boundary": "wrapped", "modes": ModeOptions(damping="absent")},
             "needs damping > 0.*Use boundary='one-period'",
         ),
+        (
+            {"smallest_steps": (0.1, 0.1)},
+            r"`smallest_steps` must have one number for each of the 1 axes, got \(0.1, 0.1\)",
+        ),
+        ({"largest_steps": (1e-4,)}, "`smallest_step` and `largest_step` must satisfy"),
         ({"reference_spacing": (-1.0,)}, r"`reference_spacing` must be one positive distance.*got \(-1.0,\)"),
     ],
 )

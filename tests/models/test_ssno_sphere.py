@@ -221,6 +221,8 @@ def test_commands_and_files_know_it() -> None:
 def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
     with pytest.raises(ValueError, match="`n_dims` on the sphere must be 2"):
         SphereSSNOConfig(n_dims=1)
+    with pytest.raises(ValueError, match="Meridians and rings of a sphere start alike"):
+        SphereSSNOConfig(n_dims=2, smallest_steps=(0.1, 0.1))
     with pytest.raises(ValueError, match="must be 'wrapped'"):
         SphereSSNOConfig(boundary="zero")
     with pytest.raises(ValueError, match="has neither poles nor a map to learn"):

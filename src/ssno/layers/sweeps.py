@@ -37,6 +37,8 @@ from ssno.ssm.kernel import Boundary
 
 Residual = Literal["sum", "path", "none"]
 RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
+PerAxis = ModeOptions | Sequence[ModeOptions] | None
+"""How modes start and what of them is learned: for all axes, or for each."""
 
 
 class PairedScan(nn.Module, abc.ABC):
@@ -98,6 +100,14 @@ def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tup
     return each
 
 
+def options_per_axis(options: PerAxis, axes: int) -> tuple[ModeOptions | None, ...]:
+    """Options of every axis, from those for all or those for each."""
+    each = (options,) * axes if options is None or isinstance(options, ModeOptions) else tuple(options)
+    if len(each) != axes:
+        raise ValueError(f"`options` must be those for all axes, or one for each of the {axes}, got {len(each)}.")
+    return each
+
+
 class Sweep(nn.Module, abc.ABC):
     """What all sweeps share: scans, and the weights that these need on a grid."""
 
@@ -142,11 +152,11 @@ class GridSweep(Sweep):
         axes: int,
         d_state: int = 64,
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
+        options: PerAxis = None,
     ):
         super().__init__()
-        each = boundary_per_axis(boundary, axes)
-        self.scans = nn.ModuleList(self.scan(channels, d_state, one, options) for one in each)
+        each = zip(boundary_per_axis(boundary, axes), options_per_axis(options, axes), strict=True)
+        self.scans = nn.ModuleList(self.scan(channels, d_state, *one) for one in each)
 
     def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> nn.Module:
         """A new scan of one axis."""
@@ -171,7 +181,7 @@ class AxisSweep(GridSweep):
         d_state: int = 64,
         residual: Residual = "sum",
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
+        options: PerAxis = None,
     ):
         self.residual = residual  # first: the scans are made with it
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
@@ -201,14 +211,17 @@ class FlattenedSweep(GridSweep):
         axes: int,
         d_state: int = 64,
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
+        options: PerAxis = None,
     ):
         each = boundary_per_axis(boundary, axes)
         if len(set(each)) > 1:
             raise ValueError(f"One line through the whole grid has one `boundary`, got {each}. Give one for all axes.")
         # One line through the grid has no finer copies of itself: its points are neighbours along one axis only.
-        options = replace(options or ModeOptions(), transfer="sampled")
-        super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
+        starts = set(options_per_axis(options, axes))
+        if len(starts) > 1:
+            raise ValueError("One line through the whole grid has one start of its modes. Give one for all axes.")
+        sampled = replace(starts.pop() or ModeOptions(), transfer="sampled")
+        super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=sampled)
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 
     def scans_on(
@@ -259,7 +272,7 @@ class ParallelSweep(GridSweep):
         axes: int,
         d_state: int = 64,
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: ModeOptions | None = None,
+        options: PerAxis = None,
         idle_forecast: bool = False,
     ):
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)

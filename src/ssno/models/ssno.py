@@ -67,6 +67,10 @@ class ScanConfig(MemoryConfig):
     all axes, or one for each."""
     modes: ModeOptions = field(default_factory=ModeOptions)
     """The state-space modes of the spatial scans."""
+    smallest_steps: tuple[float, ...] = ()
+    """`modes.smallest_step` of each axis by itself; none: the same along all."""
+    largest_steps: tuple[float, ...] = ()
+    """`modes.largest_step` of each axis by itself; none: the same along all."""
     conditioning: Conditioning = "planes"
     """How parameters of a trajectory enter, known fields that are constant over the grid: as planes of the input, or as
     scale and shift of the features after every block (film). Film takes the mean of every known field; what is left of
@@ -78,6 +82,7 @@ class ScanConfig(MemoryConfig):
         super().__post_init__()
         for name in ("hidden_channels", "n_layers", "head_channels"):
             require_positive(name, getattr(self, name))
+        self.axis_modes()
         for boundary in self.boundaries():
             require_fading_images(boundary, self.modes.damping)
             require_circle(boundary, self.modes.discretisation)
@@ -125,10 +130,24 @@ class ScanConfig(MemoryConfig):
         """The boundary of every axis."""
         return boundary_per_axis(self.boundary, self.n_dims)
 
+    def axis_modes(self) -> tuple[ModeOptions, ...]:
+        """The modes of every axis."""
+        steps = {}
+        for name, usual in (("smallest_steps", self.modes.smallest_step), ("largest_steps", self.modes.largest_step)):
+            given = getattr(self, name)
+            if len(given) not in (0, self.n_dims):
+                raise ValueError(f"`{name}` must have one number for each of the {self.n_dims} axes, got {given}.")
+            steps[name] = given or (usual,) * self.n_dims
+        return tuple(
+            replace(self.modes, smallest_step=smallest, largest_step=largest)
+            for smallest, largest in zip(*steps.values(), strict=True)
+        )
+
     def block(self) -> Sweep:
         """One spatial block."""
+        modes = self.axis_modes()
         return self.sweep(
-            self.hidden_channels, axes=self.n_dims, d_state=self.d_state, boundary=self.boundary, options=self.modes
+            self.hidden_channels, axes=self.n_dims, d_state=self.d_state, boundary=self.boundary, options=modes
         )
 
     @classmethod
@@ -245,7 +264,7 @@ class SSNOConfig(ScanConfig):
             d_state=self.d_state,
             residual=self.residual,
             boundary=self.boundary,
-            options=self.modes,
+            options=self.axis_modes(),
         )
 
     def build(self) -> "SSNO":

@@ -76,6 +76,8 @@ class SphereSSNOConfig(SSNOConfig):
             )
         if self.modes.selective:
             raise ValueError("`modes.selective` on the sphere must be False: states are not carried around a circle.")
+        if self.smallest_steps or self.largest_steps:
+            raise ValueError("Meridians and rings of a sphere start alike: set `modes.smallest_step`, `largest_step`.")
         if self.conditioning != "planes":
             raise ValueError(f"`conditioning` on the sphere must be 'planes', got {self.conditioning!r}.")
         if self.n_dims != 2:
