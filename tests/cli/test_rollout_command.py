@@ -62,8 +62,9 @@ def test_data_on_another_grid_are_warned_of(tmp_path, monkeypatch, capsys) -> No
     main(["rollout", "runs/coarse", "--data", "heat", *quiet])
     told = "WARNING: these data have 32 points, coarse was trained on 16."
     assert told in capsys.readouterr().err
-    main(["evaluate", "runs/coarse", "--data", "heat"])
-    assert told in capsys.readouterr().err
+    for verb in ("evaluate", "report"):
+        main([verb, "runs/coarse", "--data", "heat"])
+        assert told in capsys.readouterr().err
     for words in (["--data", "heat", "--points", "16"], []):
         main(["rollout", "runs/coarse", *words, *quiet])
         assert "WARNING" not in capsys.readouterr().err

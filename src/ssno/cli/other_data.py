@@ -9,6 +9,7 @@ from pathlib import Path
 from ssno.cli.main import say
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.options import DataOptions
+from ssno.data.trajectories import Trajectories
 from ssno.runs.folder import RunFolder, open_run
 
 TOLERANCE = 0.01  # of a step: times and places stored as rounded decimals still agree
@@ -21,6 +22,13 @@ def other_data(run: Path, data: str | None, read: ReadOptions) -> str | DataOpti
             f"`--{min(read.given)}` says how to read other data than the run's own. Name them with --data."
         )
     return data if data is None or not read.given else open_run(run).alike(data, read)
+
+
+def warn_of_other_data(run: RunFolder, data: Trajectories, *, points_asked: bool) -> None:
+    """Say so if data have another grid, unless it was asked for, or another time step than those of training."""
+    if not points_asked:
+        warn_of_other_grid(run, [axis.points for axis in data.axes], data.spacing)
+    warn_of_other_step(run, data.times.tolist())
 
 
 def warn_of_other_grid(run: RunFolder, points: Sequence[int], spacing: Sequence[float] = ()) -> None:

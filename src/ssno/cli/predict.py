@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import cost_rows
-from ssno.cli.other_data import warn_of_other_grid, warn_of_other_step
+from ssno.cli.other_data import warn_of_other_data
 from ssno.cli.progress import progress
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
@@ -74,9 +74,7 @@ def predict(
     forecaster = opened.forecaster
     alike = replace(opened, data=opened.alike(input, read))
     data = alike.load(split, points=points, time_index=time_index)
-    if points is None:
-        warn_of_other_grid(opened, [axis.points for axis in data.axes], data.spacing)
-    warn_of_other_step(opened, data.times.tolist())
+    warn_of_other_data(opened, data, points_asked=points is not None)
     data = data.select(indices=indices) if indices else data
     if dry_run:
         job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)

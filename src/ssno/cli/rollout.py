@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.cli.other_data import other_data, warn_of_other_grid, warn_of_other_step
+from ssno.cli.other_data import other_data, warn_of_other_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS as AS_STORED
 from ssno.data.trajectories import Trajectories
@@ -67,9 +67,7 @@ def rollout(
         trajectories = opened.load(split, points=points)
     else:
         trajectories = replace(opened, data=described_by(opened, other)).load(split, points=points)
-        if points is None:
-            warn_of_other_grid(opened, [axis.points for axis in trajectories.axes], trajectories.spacing)
-        warn_of_other_step(opened, trajectories.times.tolist())
+        warn_of_other_data(opened, trajectories, points_asked=points is not None)
     seen = make_examples(opened.forecaster, trajectories, index)
     folder = results_folder(opened.folder) / ROLLOUT if out is None else out
     suffix = "" if points is None else f"-{points}"
