@@ -21,15 +21,13 @@ from torch import Tensor, nn
 
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
-from ssno.evaluation.comparison import trivial_forecasters
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import AIRFRANS
-from ssno.experiments.persistence import PERSISTENCE
+from ssno.experiments.persistence import persistence_scores
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Budget, Trial
 from ssno.experiments.verdicts import Verdict, below, shown
-from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.layers.modes import ModeOptions
 from ssno.layers.slice_mixing import NoMixing
@@ -175,8 +173,7 @@ def undisturbed(results: Results, label: str) -> Iterator[str]:
     """Persistence: the errors of the given frame, a stream without any foil, in the units of a trained run."""
     trial, _ = results.find(label)[0]
     trained, test = load_forecaster(results.folder / trial.name), trial.run.data.load("test")
-    model = trivial_forecasters(test, trained.window)[PERSISTENCE].model
-    means = score(Forecaster(model, normalisers=trained.normalisers, window=trained.window), test).means
+    means = persistence_scores(test, trained.window, normalisers=trained.normalisers)
     return (f"{means[metric]:.3g}" if metric in means else "" for metric in SHOWN)
 
 

@@ -9,6 +9,7 @@ errors, the lowest of all epochs. `fluids.RATES` and `airfoils.RATES` are the be
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from ssno.evaluation.tables import Sheet
 from ssno.experiments import airfoils, fluids
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
-from ssno.experiments.trial import TORUS_LI, Benchmark, Budget, Trial
+from ssno.experiments.trial import TORUS_LI, Benchmark, Budget, Scale, Trial
 from ssno.experiments.verdicts import fact, shown
 from ssno.plots.summary import seed_dots
 from ssno.runs.log import read_log
@@ -44,9 +45,7 @@ class LearningRates(fluids.FluidTable):
     def cells(self) -> list[Trial]:
         return [
             self.cell(name, TORUS_LI, seed, epochs=max(1, fluids.EPOCHS[name] // 2), rate=rate, case=f"{rate:g}")
-            for seed in self.seed_range()
-            for name in self.models()
-            for rate in (TRIED[:1] if self.scale == "tiny" else TRIED)
+            for seed, name, rate in product(self.seed_range(), self.models(), tried(self.scale))
         ]
 
     def judge(self, results: Results) -> Conclusion:
@@ -67,20 +66,23 @@ class AirfoilRates(airfoils.Airfoils):
     def cells(self) -> list[Trial]:
         return [
             self.cell(name, seed, rate=rate, case=f"{rate:g}")
-            for seed in self.seed_range()
-            for name in self.models()
-            for rate in (TRIED[:1] if self.scale == "tiny" else TRIED)
+            for seed, name, rate in product(self.seed_range(), self.models(), tried(self.scale))
         ]
 
     def judge(self, results: Results) -> Conclusion:
         return rates_judged(self.name, results, used=airfoils.RATES)
 
 
+def tried(scale: Scale) -> tuple[float, ...]:
+    """The rates to try; at scale `tiny` one."""
+    return TRIED[:1] if scale == "tiny" else TRIED
+
+
 def rates_judged(name: str, results: Results, *, used: Mapping[str, float]) -> Conclusion:
     """The errors of every rate, and whether the rates in use are the best of those tried."""
     errors: dict[str, dict[str, list[float]]] = {}
     for trial in results.outcomes:
-        errors.setdefault(trial.label, {}).setdefault(trial.case, []).append(judged(results.folder / trial.name))
+        errors.setdefault(trial.label, {}).setdefault(trial.case, []).append(lowest_error(results.folder / trial.name))
     rates = tuple(dict.fromkeys(trial.case for trial in results.outcomes))
     rows, verdicts = [], []
     for label, found in errors.items():
@@ -94,7 +96,7 @@ def rates_judged(name: str, results: Results, *, used: Mapping[str, float]) -> C
     return Conclusion((sheet,), tuple(verdicts), figures, tuple(results.records()))
 
 
-def judged(folder: Path) -> float:
-    """The lowest error of a run's epochs; infinite if it has none."""
+def lowest_error(folder: Path) -> float:
+    """The lowest error of a run's epochs, by which rates are judged; infinite if it has none."""
     lines = [line for line in read_log(folder) if "rel_l2_onestep" in line]
     return min((math.sqrt(line["rel_l2"] * line["rel_l2_onestep"]) for line in lines), default=math.inf)

@@ -3,11 +3,13 @@
 from functools import cache
 
 from ssno.data.defaults import defaults_of
+from ssno.data.normalise import Normalisers
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.comparison import trivial_forecasters
 from ssno.experiments.trial import Trial
 from ssno.experiments.units import unit_interval_factor
+from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import TRAINING, score
 from ssno.runs.folder import load_chosen
 
@@ -31,9 +33,14 @@ def persistence_cell(trial: Trial, metric: str) -> str:
     return "" if error is None else f"{error:.3g}"
 
 
-def persistence_scores(data: Trajectories, window: Window) -> dict[str, float]:
-    """Errors of persistence on given trajectories, by metric."""
-    return dict(score(trivial_forecasters(data, window)[PERSISTENCE], data, metrics=SCORED).means)
+def persistence_scores(
+    data: Trajectories, window: Window, *, normalisers: Normalisers | None = None
+) -> dict[str, float]:
+    """Errors of persistence on given trajectories, by metric; those in normalised units only if there are any."""
+    still = trivial_forecasters(data, window)[PERSISTENCE]
+    if normalisers is not None:
+        still = Forecaster(still.model, normalisers=normalisers, window=window)
+    return dict(score(still, data, metrics=SCORED).means)
 
 
 @cache
