@@ -14,7 +14,7 @@ from ssno.experiments.factorised import Factorised
 from ssno.experiments.field_of_view import FieldOfViewExperiment
 from ssno.experiments.fluids import EulerTable, NavierStokes
 from ssno.experiments.headline import Headline
-from ssno.experiments.learning_rates import AirfoilRates, LearningRates
+from ssno.experiments.learning_rates import AirfoilRates, LearningRates, SphereRates
 from ssno.experiments.precision import PrecisionStudy
 from ssno.experiments.recipe import RecipeStudy
 from ssno.experiments.recovery import FourierRecovery
@@ -60,6 +60,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Walls,
         ConditioningStudy,
         ShallowWaterExperiment,
+        SphereRates,
     )
 }
 

@@ -44,9 +44,12 @@ from ssno.runs.saved import load_forecaster
 CASES = {"public": "swe", "vortical": "swe-vortical"}
 FIELDS: dict[str, Any] = {"in_channels": 3, "out_channels": 3, "n_dims": 2, "memory_window": 0}
 SFNO, CIRCLES = "SFNO, latitude", "SS-NO, great circles"
+RECTANGLE, POLES, MAPPED = "SS-NO, rectangle", "SS-NO, poles", "SS-NO, poles, map"
 TINY_MODELS = (SFNO, CIRCLES)
 EPOCHS = {SFNO: 6, "SFNO, blind": 6, CIRCLES: 4}
 """At scale `cpu`; the others have two."""
+RATES = {SFNO: 3e-3, CIRCLES: 3e-3, "SFNO, blind": 3e-3, RECTANGLE: 3e-3, POLES: 3e-3, MAPPED: 3e-3}
+"""Peak learning rates of recipe `fast`, chosen by `ssno reproduce sphere-rates`."""
 COARSER = 3
 """Quarters of the data's latitudes that the solver in the table has."""
 TESTED = 16
@@ -86,9 +89,9 @@ class ShallowWaterExperiment(Experiment):
             SFNO: SFNOConfig(grid=grid, residual=False, **width),
             CIRCLES: replace(sphere, scans="great-circles", n_layers=2 * sphere.n_layers),
             "SFNO, blind": SFNOConfig(grid=grid, residual=False, position="none", **width),
-            "SS-NO, rectangle": SSNOConfig(**FIELDS, **size),
-            "SS-NO, poles": sphere,
-            "SS-NO, poles, map": replace(sphere, learned_map=True),
+            RECTANGLE: SSNOConfig(**FIELDS, **size),
+            POLES: sphere,
+            MAPPED: replace(sphere, learned_map=True),
         }
         return {label: models[label] for label in TINY_MODELS} if self.scale == "tiny" else models
 
@@ -111,13 +114,18 @@ class ShallowWaterExperiment(Experiment):
             for label in self.models()
         ]
 
-    def cell(self, label: str, case: str, seed: int) -> Trial:
-        """One run: a trajectory of ten steps at a time, teacher forcing, noise 0.01."""
+    def cell(self, label: str, case: str, seed: int, *, share: float = 1.0, rate: float | None = None) -> Trial:
+        """One run, or a share of it: a trajectory of ten steps at a time, teacher forcing, noise 0.01.
+
+        With the rate of its model, unless another is given.
+        """
         budget = self.budget
         epochs = EPOCHS.get(label, budget.epochs) if self.scale == "cpu" else budget.epochs
-        options = recipe(budget.recipe, n_dims=2, dataset="swe", seed=seed, epochs=epochs)
+        options = recipe(budget.recipe, n_dims=2, dataset="swe", seed=seed, epochs=max(1, round(share * epochs)))
         if budget.recipe == "fast":
-            options = replace(options, batch_size=1, noise=0.01)
+            options = replace(options, batch_size=1, noise=0.01, learning_rate=RATES[label])
+        if rate is not None:
+            options = replace(options, learning_rate=rate)
         every = max(1, options.epochs // budget.evaluations)
         options = replace(options, monitor="rel_l2_normalised", evaluate_every=every)
         run = Run(
@@ -231,8 +239,8 @@ class Judged:
                 kept,
                 shown(summarise(energies)),
             )
-        if {"SS-NO, poles", "SS-NO, poles, map"} <= set(self.labels) and 20 in self.steps:
-            mapped, plain = (self.at(one, 20) for one in ("SS-NO, poles, map", "SS-NO, poles"))
+        if {POLES, MAPPED} <= set(self.labels) and 20 in self.steps:
+            mapped, plain = (self.at(one, 20) for one in (MAPPED, POLES))
             yield below(f"{self.case}, t = 20: the learned map below none", mapped, plain)
         for label in self.labels:
             horizon = self.steps[min(2, len(self.steps) - 1)]
