@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ssno.experiments.compared import Claim, compared
 from ssno.experiments.experiment import Conclusion, Experiment
@@ -23,6 +23,8 @@ MODELS: dict[str, type[OperatorConfig]] = {
 """From the best to the worst, as printed."""
 EPOCHS = {"SS-NO": 6, "SS-NO-FF": 4, "SS-NO-VM": 3, "FNO2D-R": 6}
 """At scale `cpu`, for equal time: a step of four trajectories takes 0.59, 0.91, 1.16 and 0.58 s of an idle core."""
+RATE = 1e-2
+"""Peak learning rate of our recipe: best for SS-NO and FNO on these data (`ssno reproduce learning-rates`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,7 @@ class Factorised(Experiment):
     cpu: ClassVar[Budget] = CPU_2D
 
     def cells(self) -> list[Trial]:
+        changes: dict[str, Any] = {} if self.published_recipe else {"learning_rate": RATE}
         points = self.points(self.by_scale(cpu=32, night=64, paper=64))
         configs = {name: self.model(kind, n_dims=2, **self.narrow()) for name, kind in MODELS.items()}
         return [
@@ -47,6 +50,7 @@ class Factorised(Experiment):
                 points=points,
                 seed=seed,
                 budget=self.budget if self.scale != "cpu" else replace(self.budget, epochs=EPOCHS[name]),
+                **changes,
             )
             for seed in self.seed_range()
             for name, config in configs.items()
