@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 from PIL import Image
 
@@ -16,7 +17,7 @@ from ssno.plots.modes import mode_ridges
 from ssno.plots.panels import frame_panels
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.spectra import spectra
-from ssno.plots.style import dark
+from ssno.plots.style import DIFFERENCE_MAP, dark
 
 RNG = np.random.default_rng(0)
 
@@ -126,6 +127,18 @@ def test_an_animation_of_data_alone_has_the_asked_width_and_grey_gaps(tmp_path) 
         assert abs(picture.width - 301) <= 1
         colours = [colour for _, colour in picture.convert("RGB").getcolors(10**6)]
     assert any(max(colour) - min(colour) < 8 and abs(colour[0] - 178) < 8 for colour in colours), "grey at the gaps"
+
+
+def test_colour_bars_keep_their_ends_in_every_frame(tmp_path) -> None:
+    truth = RNG.uniform(size=(3, 32, 32))
+    error = 1e-2 * RNG.normal(size=truth.shape)
+    error[-1] *= 100  # only the last frame has the strong colours
+    animate(truth, truth + error, tmp_path / "a.gif", times=[0.0, 1.0, 2.0], lengths=[1.0, 1.0])
+    with Image.open(tmp_path / "a.gif") as picture:
+        found = np.array([colour for _, colour in picture.convert("RGB").getcolors(10**6)])
+    ends = 255 * np.array([colormaps[DIFFERENCE_MAP](end)[:3] for end in (0.0, 1.0)])
+    distances = np.abs(found[None] - ends[:, None]).max(axis=-1).min(axis=-1)
+    assert distances.max() < 12
 
 
 def test_senseless_looks_are_refused() -> None:

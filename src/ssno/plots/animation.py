@@ -19,13 +19,30 @@ from matplotlib import colormaps
 from matplotlib.animation import FFMpegWriter, PillowWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 from ssno.base import unknown_name
 from ssno.plots.gallery import colours
 from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, ink, look, palette
 
-WRITERS = {".gif": PillowWriter, ".mp4": FFMpegWriter}
 Update = Callable[[int], None]
+
+
+class GifWriter(PillowWriter):
+    """GIF whose 256 colours cover all that occur: by count alone, rare ones, such as the ends of colour bars, go."""
+
+    _frames: list[Image.Image]
+
+    def finish(self) -> None:
+        """Choose colours, then write."""
+        self._frames = [
+            frame.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+            for frame in self._frames
+        ]
+        super().finish()
+
+
+WRITERS = {".gif": GifWriter, ".mp4": FFMpegWriter}
 
 
 class Shown(NamedTuple):

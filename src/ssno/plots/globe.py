@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.animation import PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from ssno.plots.animation import GifWriter
 from ssno.plots.gallery import colours
 from ssno.plots.style import DIFFERENCE_MAP, ink, look
 
@@ -148,7 +148,7 @@ def animate_globe(
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         image = draw_globe(axes, frames[0], latitude=latitude, colour_map=colour_map, low=low, high=high)
-        title, writer = axes.set_title(""), PillowWriter(fps=12)
+        title, writer = axes.set_title(""), GifWriter(fps=12)
         with writer.saving(figure, str(Path(folder) / path.name), dpi=80):
             for number, (frame, text) in enumerate(zip(frames, titles, strict=True)):
                 image.set_data(seen_from(frame, latitude=latitude, longitude=-turn * number))
