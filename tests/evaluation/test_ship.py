@@ -53,7 +53,7 @@ def make_run(options: DataOptions, folder: str = "runs/mine", *, provenance: str
     config = SSNOConfig.tiny(memory_window=2)
     model, window = config.build(), Window(size=2)
     forecaster = Forecaster(model, normalisers=fit(data, "zscore"), increment=True, window=window, spacing=data.spacing)
-    run = Run(data=options, model=config, train=TrainOptions(seed=3), window=window)
+    run = Run(data=options, model=config, train=TrainOptions(seed=3), window=window, start_from="runs/coarse")
     forecaster.save(folder, run=run.to_json(), provenance={"commit": provenance})
     return Path(folder)
 
@@ -93,6 +93,7 @@ def test_a_shipped_checkpoint_is_the_run_without_its_paths(shipped) -> None:
     described = document["run"]["data"]
     assert (described["name"], described["path"], described["preset"]) == ("ks", None, "tiny")
     assert (described["viscosity"], described["points"]) == (0.1, 32)
+    assert document["run"]["start_from"] == "coarse"
     assert "/" not in (shipped / "config.json").read_text()
 
 

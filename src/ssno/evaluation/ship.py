@@ -46,8 +46,9 @@ def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bo
     check_evaluation(run, evaluation)
     assert run.data is not None  # else there were no trajectories to check against
     options, dataset = public_options(run.data)
+    before = run.config["run"].get("start_from")
     sections = {
-        "run": {**run.config["run"], "data": asdict(options)},
+        "run": {**run.config["run"], "data": asdict(options), "start_from": before and Path(before).name},
         "provenance": run.config.get("provenance", {}),
         "stated": {key: value for key, value in asdict(state(evaluation, dataset)).items() if value is not None},
     }
