@@ -1,6 +1,7 @@
 """Pictures of results over seeds: every seed a dot, means as bars or lines, distributions as outlines."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 from matplotlib.axis import Axis
@@ -8,6 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ssno.plots.style import ink, look, palette
+
+LETTERS_PER_COLUMN = 8
+NARROW = 4.0
+LINEAR = MaxNLocator(6, steps=[1, 2, 5, 10])
 
 
 def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str, title: str = "") -> Figure:
@@ -26,7 +31,8 @@ def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: st
                 else:
                     panel.text(place, 0.5, "diverged", rotation=90, transform=panel.get_xaxis_transform(), ha="center")
             panel.set_xticks(range(len(columns)), list(columns), rotation=35, ha="right")
-            panel.set(title=group, yscale="log", xlim=(-0.6, len(columns) - 0.4))
+            words = fill(group, LETTERS_PER_COLUMN * max(2, len(columns)), break_long_words=False)
+            panel.set(title=words, yscale="log", xlim=(-0.6, len(columns) - 0.4))
             plain_numbers(panel.yaxis)
             panel.grid(axis="x", visible=False)
         panels[0].set_ylabel(ylabel)
@@ -138,8 +144,17 @@ def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]
         return figure
 
 
+class RoundNumbers(LogLocator):
+    """Ticks of a logarithmic axis; where it spans less than a factor of four, those of a linear one."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """The ticks between two values."""
+        narrow = 0 < vmin < vmax < NARROW * vmin
+        return list(LINEAR.tick_values(vmin, vmax) if narrow else super().tick_values(vmin, vmax))
+
+
 def plain_numbers(axis: Axis) -> None:
     """Label a logarithmic axis 0.1, 0.2, 0.5 instead of powers of ten."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_locator(RoundNumbers(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
