@@ -55,7 +55,7 @@ def reproduce(
 
     Args:
         name: Which result; `--list` shows them all.
-        scale: tiny: seconds, decides nothing. cpu: at most 25 minutes on two cores. night: a tenth of the published
+        scale: tiny: seconds, decides nothing. cpu: at most 40 minutes on two cores. night: a tenth of the published
             training, our recipe and the paper's side by side, hours per run. paper: the published setting.
         seeds: Seeds of every run; by default what the scale affords.
         out: Folder for runs and findings.

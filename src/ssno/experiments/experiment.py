@@ -38,7 +38,7 @@ class Experiment(abc.ABC):
     """One published result.
 
     `paper` is the published setting, `night` a tenth of its training with our recipe and the paper's side by side,
-    `cpu` a fixed list of runs of at most 25 minutes on two cores, `tiny` seconds.
+    `cpu` a fixed list of runs of at most 40 minutes on two cores, `tiny` seconds.
     """
 
     name: ClassVar[str]
