@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -88,18 +89,18 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
 
 def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
     """Bundled checkpoints with the error each states."""
-    table = Table(title="Trained checkpoints; evaluate one with: ssno evaluate NAME", title_justify="left")
-    table.add_column("name", no_wrap=True)
-    table.add_column("model")
-    table.add_column("data")
-    for heading in ("parameters", "rel_l2", "rel_l2_onestep", "size"):
-        table.add_column(heading, justify="right")
+    title = "Trained checkpoints; evaluate one with: ssno evaluate NAME"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    table.add_column("name, and data below it")
+    table.add_column("model", no_wrap=True)
+    for heading in ("parameters", "rel_l2", "one step", "size"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         stated = row["stated"] or {}
         data = f"{stated['dataset']}, {stated['points']} points" if stated else "-"
         errors = (number(stated.get(metric)) for metric in ("rel_l2", "rel_l2_onestep"))
         size = byte_size(row["bytes"])
-        table.add_row(row["name"], row["model"], data, f"{row['parameters']:,}", *errors, size)
+        table.add_row(f"{row['name']}\n{data}", row["model"], f"{row['parameters']:,}", *errors, size)
     return table
 
 

@@ -43,12 +43,12 @@ from ssno.runs.saved import load_forecaster
 
 CASES = {"public": "swe", "vortical": "swe-vortical"}
 FIELDS: dict[str, Any] = {"in_channels": 3, "out_channels": 3, "n_dims": 2, "memory_window": 0}
-SFNO, CIRCLES = "SFNO, latitude", "SS-NO, great circles"
+SFNO, BLIND, CIRCLES = "SFNO, latitude", "SFNO, blind", "SS-NO, great circles"
 RECTANGLE, POLES, MAPPED = "SS-NO, rectangle", "SS-NO, poles", "SS-NO, poles, map"
 TINY_MODELS = (SFNO, CIRCLES)
-EPOCHS = {SFNO: 6, "SFNO, blind": 6, CIRCLES: 4}
+EPOCHS = {SFNO: 6, BLIND: 6, CIRCLES: 4}
 """At scale `cpu`; the others have two."""
-RATES = {SFNO: 1e-2, CIRCLES: 1e-2, "SFNO, blind": 1e-2, RECTANGLE: 1e-3, POLES: 1e-2, MAPPED: 1e-2}
+RATES = {SFNO: 1e-2, CIRCLES: 1e-2, BLIND: 1e-2, RECTANGLE: 1e-3, POLES: 1e-2, MAPPED: 1e-2}
 """Peak learning rates of recipe `fast`: the best of `ssno reproduce sphere-rates`, by both datasets together."""
 COARSER = 3
 """Quarters of the data's latitudes that the solver in the table has."""
@@ -88,7 +88,7 @@ class ShallowWaterExperiment(Experiment):
         models: dict[str, OperatorConfig] = {
             SFNO: SFNOConfig(grid=grid, residual=False, **width),
             CIRCLES: replace(sphere, scans="great-circles", n_layers=2 * sphere.n_layers),
-            "SFNO, blind": SFNOConfig(grid=grid, residual=False, position="none", **width),
+            BLIND: SFNOConfig(grid=grid, residual=False, position="none", **width),
             RECTANGLE: SSNOConfig(**FIELDS, **size),
             POLES: sphere,
             MAPPED: replace(sphere, learned_map=True),

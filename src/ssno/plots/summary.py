@@ -11,7 +11,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from ssno.plots.style import ink, look, palette
 
 LETTERS_PER_COLUMN = 8
+"""What a title has room for above a column."""
 NARROW = 4.0
+"""Largest value over smallest, below which a logarithmic axis has ticks like a linear one."""
 LINEAR = MaxNLocator(6, steps=[1, 2, 5, 10])
 
 
@@ -145,7 +147,7 @@ def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]
 
 
 class RoundNumbers(LogLocator):
-    """Ticks of a logarithmic axis; where it spans less than a factor of four, those of a linear one."""
+    """Ticks of a logarithmic axis; where it is narrow, those of a linear one."""
 
     def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
         """The ticks between two values."""
