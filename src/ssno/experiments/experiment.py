@@ -101,6 +101,8 @@ class Experiment(abc.ABC):
         """What one run may cost at this scale."""
         assert self.cpu is not None, "an experiment without runs has no budget"
         budget = self.by_scale(tiny=TINY, cpu=self.cpu, night=NIGHT, paper=PAPER)
+        if self.published_recipe:
+            return replace(budget, recipe="paper", precision="float32")
         return budget if self.recipe is None else replace(budget, recipe=self.recipe)
 
     def seed_range(self) -> range:

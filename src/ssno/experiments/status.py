@@ -46,7 +46,8 @@ def kind_of(trial: Trial) -> tuple[object, ...]:
     run = trial.run
     config = run.model.to_json()
     config.pop("modes", None)
-    return repr(config), run.data.name, run.data.points, run.train.batch_size, run.train.grids, run.train.rollout
+    train = run.train
+    return repr(config), run.data.name, run.data.points, train.batch_size, train.precision, train.grids, train.rollout
 
 
 def standings(trials: Iterable[Trial], folder: Path) -> list[Standing]:

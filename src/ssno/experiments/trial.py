@@ -22,6 +22,7 @@ from ssno.data.make.datasets import DATASETS, Preset, split_name
 from ssno.data.options import DataOptions
 from ssno.data.windows import Protocol, Window
 from ssno.models.config import OperatorConfig
+from ssno.native.precision import Precision
 from ssno.runs.options import Recipe, recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import Run
@@ -78,10 +79,11 @@ class Budget:
     tested: int | None = None
     evaluations: int = 5
     """Validations during a run, evenly spread."""
+    precision: Precision = "float32"
 
 
 PAPER = Budget(preset="paper", recipe="paper", epochs=500, evaluations=500)
-NIGHT = Budget(preset="paper", recipe="fast", epochs=50, valid=64, tested=256, evaluations=50)
+NIGHT = Budget(preset="paper", recipe="fast", epochs=50, valid=64, tested=256, evaluations=50, precision="bf16")
 CPU = Budget(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
 CPU_2D = Budget(preset="small", recipe="fast", epochs=4, train=96, valid=12, tested=32)
 TINY = Budget(preset="tiny", recipe="fast", epochs=1)
@@ -136,7 +138,8 @@ def trial(
         valid=None if budget.valid is None else min(budget.valid, there["valid"]),
     )
     epochs = int(changes.pop("epochs", budget.epochs))
-    options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, epochs=epochs, seed=seed, **changes)
+    changes = {"precision": budget.precision, **changes, "epochs": epochs, "seed": seed}
+    options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, **changes)
     options = replace(options, evaluate_every=max(1, epochs // budget.evaluations))
     size = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
     run = Run(
