@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ssno.data.files.inspection import MOST, Inspection, inspect_data, sampled
+from ssno.data.files.inspection import MOST, Inspection, inspect_data
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
+from ssno.data.files.sampling import sampled
 from ssno.data.trajectories import Trajectories
 from ssno.plots.gallery import gallery
 from ssno.plots.style import save
@@ -166,11 +167,16 @@ def facts(found: Inspection) -> list[str]:
     lines += [f"parameters: {', '.join(numbers)}"] if numbers else []
     lines += [
         f"{report.split}: looked at {report.examined} of {report.trajectories} trajectories, {report.frames} of "
-        f"{found.frames} frames (--everything reads all)"
+        f"{found.frames} frames{coarser(report.step)} (--everything reads all)"
         for report in found.sets
-        if (report.examined, report.frames) != (report.trajectories, found.frames)
+        if (report.examined, report.frames, report.step) != (report.trajectories, found.frames, 1)
     ]
     return lines
+
+
+def coarser(step: int) -> str:
+    """What was left out of a grid whose frames are spread over their file."""
+    return "" if step == 1 else f", one point in {step} along each axis since a frame is spread over its file"
 
 
 def findings(found: Inspection) -> list[str]:

@@ -9,6 +9,7 @@ without parts that could be read alone are in `ssno.data.files.whole_arrays`.
 """
 
 import abc
+import mmap
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from ssno.data.files.examine.chunks import check_inflation
 Rows = slice | Int[np.ndarray, " n"]  # arrays of rows only for arrays in memory
 Selection = tuple[Rows, ...]
 MAX_OPEN_FILES = 64
+SCATTERED = 16
+"""Times its size over which a selection is spread in its file: then what lies between is not worth reading."""
 
 
 @runtime_checkable
@@ -107,6 +110,10 @@ class FileArray(abc.ABC):
         self.stamp.check()
         return self.part(selection)
 
+    def file_strides(self) -> tuple[int, ...] | None:
+        """Bytes from one number to the next along each axis, in the file; None if they do not lie in rows."""
+        return None
+
     @abc.abstractmethod
     def part(self, selection: Selection) -> np.ndarray:
         """The selected part of a file that has not changed."""
@@ -125,6 +132,9 @@ class H5Array(FileArray):
             return np.asarray(dataset[selection])  # of a scalar dataset, too
         except (OSError, KeyError, RuntimeError) as error:
             raise DataError(f"Cannot read {self.label}: {error}") from error
+
+    def file_strides(self) -> tuple[int, ...] | None:
+        return rows_of(self.shape, self.dtype) if h5_file(self.stamp)[self.key].chunks is None else None
 
 
 @dataclass(frozen=True)
@@ -156,11 +166,21 @@ class MappedArray(FileArray):
     strides: tuple[int, ...] = field(default=())
 
     def part(self, selection: Selection) -> np.ndarray:
-        itemsize = np.dtype(self.dtype).itemsize
-        strides = self.strides or tuple(itemsize * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
-        raw = np.memmap(self.stamp.path, mode="r", dtype=np.uint8, offset=self.offset)
-        whole = np.ndarray(self.shape, self.dtype, buffer=raw, strides=strides)
-        return np.array(whole[selection])
+        with open(self.stamp.path, "rb") as file:
+            raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        chosen = np.ndarray(self.shape, self.dtype, raw, self.offset, self.file_strides())[selection]
+        span = sum((count - 1) * abs(step) for count, step in zip(chosen.shape, chosen.strides, strict=True))
+        if span > SCATTERED * chosen.nbytes and hasattr(mmap, "MADV_RANDOM"):
+            raw.madvise(mmap.MADV_RANDOM)  # or the system reads ahead, at every single place
+        return np.array(chosen)
+
+    def file_strides(self) -> tuple[int, ...]:
+        return self.strides or rows_of(self.shape, self.dtype)
+
+
+def rows_of(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
+    """Strides in bytes of an array stored row by row."""
+    return tuple(np.dtype(dtype).itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 @lru_cache(maxsize=1024)

@@ -21,11 +21,11 @@ from ssno.data.files.readers.plain import run_groups
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
 from ssno.data.files.readers.zarr import is_zarr
+from ssno.data.files.sampling import coarseness, sampled
 from ssno.data.files.suggest import option_words, suggest_axes, train_command
 from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, frozen, leak
 from ssno.data.load import open_folder
 from ssno.data.moments import Moments, Summary, chunks
-from ssno.data.sizes import trajectory_bytes
 from ssno.data.trajectories import Trajectories
 
 MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
@@ -50,12 +50,14 @@ class FieldReport:
 
 @dataclass(frozen=True)
 class SetReport:
-    """One split, or a whole file: how many trajectories and frames were looked at. Lists are of trajectory numbers."""
+    """One split, or a whole file: how many trajectories, frames and points were looked at (every `step`-th along each
+    axis). Lists are of trajectory numbers."""
 
     split: str
     trajectories: int
     examined: int
     frames: int
+    step: int
     fields: tuple[FieldReport, ...]
     not_finite: tuple[int, ...]
     duplicates: tuple[tuple[int, int], ...]
@@ -112,15 +114,16 @@ def inspect_data(
         except DataError as error:
             return replace(found, problem=str(error), command=_retry(path, contents, options)), {}
         found = replace(found, format=reader_for(contents, options).name)
+    beside = {} if against is None else open_sets(against, options)[0]
+    step = max(coarseness(data, most) for data in (*sets.values(), *beside.values()))  # frames are compared
     reports, hashes, notes = [], {}, []
     for split, data in sets.items():
-        report, hashes[split], seams = _examine_set(split, data, most)
+        report, hashes[split], seams = _examine_set(split, data, most, step)
         reports.append(report)
         notes += [*data.notes, *seams]
     others = hashes if against is None else {}
-    if against is not None:
-        for split, data in open_sets(against, options)[0].items():
-            others[f"{against.name}:{split}"] = _examine_set(split, data, most)[1]
+    for split, data in beside.items():
+        others[f"{against.name}:{split}"] = _examine_set(split, data, most, step)[1]  # type: ignore[union-attr]
     return replace(
         found,
         **_describe(next(iter(sets.values()))),
@@ -142,22 +145,9 @@ def _describe(data: Trajectories) -> dict[str, Any]:
     return {"name": data.name, "frames": len(data.times), "dt": dt, "axes": tuple(axes), "parameters": ranges}
 
 
-def sampled(data: Trajectories, most: int | None) -> tuple[Trajectories, np.ndarray]:
-    """About `most` bytes of a set, evenly spread over its trajectories, and their numbers; all of it if None.
-
-    Of a trajectory, at most a quarter of that: its first frames.
-    """
-    if most is None:
-        return data, np.arange(len(data))
-    if (one := trajectory_bytes(data)) > most // 4:
-        data = data.select(time_index=slice(max(2, most // 4 * len(data.times) // one)))
-    numbers = np.arange(len(data))[:: max(1, -(-len(data) * trajectory_bytes(data) // most))]
-    return data.select(indices=numbers), numbers
-
-
-def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetReport, Hashes, list[str]]:
+def _examine_set(split: str, data: Trajectories, most: int | None, step: int) -> tuple[SetReport, Hashes, list[str]]:
     """Read a set once, chunk by chunk."""
-    view, numbers = sampled(data, most)
+    view, numbers = sampled(data, most, step=step)
     total: Summary | None = None
     hashes: list[Hashes] = []
     bad: list[int] = []
@@ -180,7 +170,8 @@ def _examine_set(split: str, data: Trajectories, most: int | None) -> tuple[SetR
     ]
     pairs = [(int(numbers[a]), int(numbers[b])) for a, b in duplicates(joined)]
     still = tuple(int(numbers[n]) for n in frozen(joined))
-    report = SetReport(split, len(data), len(view), len(view.times), tuple(fields), tuple(bad), tuple(pairs), still)
+    looked_at = (len(view), len(view.times), step)
+    report = SetReport(split, len(data), *looked_at, tuple(fields), tuple(bad), tuple(pairs), still)
     return report, joined, seams
 
 
