@@ -221,7 +221,21 @@ def test_a_dry_run_foresees_time_and_trains_nothing(capsys: pytest.CaptureFixtur
     plan = json.loads(capsys.readouterr().out)
     assert plan["seconds"] > 0
     assert plan["todo"] == len(plan["runs"]) == 4
+    assert sum(plan["seconds_of"].values()) / plan["workers"] == pytest.approx(plan["seconds"])
     assert not Path("dry").exists()
+
+
+def test_what_is_there_so_far_can_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--so-far"])
+    assert "No run of `headline` is done at scale tiny" in capsys.readouterr().err
+    trials = find_experiment("headline", scale="tiny").trials()[:2]
+    make_data(trials, lambda line: None, lambda done, total: None)
+    run_trials(trials, Path("part/tiny/runs"), cores=1, advance=lambda done, total: None)
+    main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--so-far", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [verdict["claim"] for verdict in told["verdicts"]] == ["KS 0.1: SS-NO below FFNO"]
+    assert len(list(Path("part/tiny/runs").iterdir())) == 2
 
 
 def first_of_each_model() -> dict[str, Trial]:

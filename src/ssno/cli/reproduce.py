@@ -44,6 +44,7 @@ def reproduce(
     until: str | None = None,
     list: bool = False,
     status: bool = False,
+    so_far: bool = False,
     page: Path | None = None,
     dry_run: bool = False,
     json: bool = False,
@@ -63,6 +64,7 @@ def reproduce(
         until: Stop at a time of day (06:00) or after a while (8h, 90m); runs save themselves and go on later.
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
+        so_far: Judge the runs that are done, and do no others.
         page: Fill in the tables of this Markdown page, after collecting what was concluded at this scale beside it.
         dry_run: Say what would be generated and trained, and how long; writes nothing.
         json: Print the finding, the list or the forecast as JSON.
@@ -92,6 +94,8 @@ def reproduce(
         announce(experiment, trials, folder / "runs", cores or 1, console, measure=dry_run, as_json=json)
     if dry_run:
         return
+    if so_far:
+        trials = [trial for trial in trials if is_done(trial, folder / "runs")]
     with progress("data", console=talk) as advance:
         make_data(trials, lambda line: talk.print(f"ssno: {line}", highlight=False), advance)
     try:
@@ -123,13 +127,20 @@ def announce(
     """What will run, what the paper reports, and, if measured, what has to be generated and how long all takes."""
     todo = [trial for trial in trials if not is_done(trial, folder)]
     data = foresee_data(todo) if measure else {}
-    times = [time for _, time in foresee(trials, folder)] if measure else []
+    foreseen = {trial.name: time for trial, time in foresee(trials, folder)} if measure else {}
+    times = list(foreseen.values())
     seconds = sum(time for time in times if time is not None) / workers
     if as_json:
-        plan: dict[str, Any] = {"experiment": experiment.name, "scale": experiment.scale, "seconds": seconds}
+        plan: dict[str, Any] = {
+            "experiment": experiment.name,
+            "scale": experiment.scale,
+            "workers": workers,
+            "seconds": seconds,
+        }
         plan["data"] = {str(where): asdict(cost) for where, cost in data.items()}
         plan["unforeseen"] = times.count(None)
-        print(to_text({**plan, "runs": [trial.name for trial in trials], "todo": len(todo)}, indent=1))
+        plan |= {"runs": [trial.name for trial in trials], "todo": len(todo), "seconds_of": foreseen}
+        print(to_text(plan, indent=1))
         return
     console.rule(f"[bold]{experiment.title}[/bold]", align="left")
     console.print(f"The paper: {experiment.published}")

@@ -23,6 +23,7 @@ from ssno.experiments.selective import Selective
 from ssno.experiments.swe import ShallowWaterExperiment
 from ssno.experiments.teacher_forcing import TeacherForcing
 from ssno.experiments.teacher_forcing_2d import TeacherForcing2D
+from ssno.experiments.training_budget import TrainingBudget
 from ssno.experiments.transfer import Transfer
 from ssno.experiments.trial import Scale
 from ssno.experiments.unidirectional import Unidirectional, Unidirectional2D
@@ -34,6 +35,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
     for kind in (
         RecipeStudy,
         Headline,
+        TrainingBudget,
         Ablation,
         Damping,
         Unidirectional,

@@ -83,7 +83,11 @@ class Experiment(abc.ABC):
 
     def conclude(self, results: Results) -> Conclusion:
         """What was found; a scale that trains for seconds decides nothing that depends on training."""
-        parts = {str(part.recipe): part.judge(results.only(part.cells())) for part in self.recipes()}
+        of = {part: results.only(part.cells()) for part in self.recipes()}
+        if self.trials() and not any(found.outcomes for found in of.values()):
+            raise ValueError(f"No run of `{self.name}` is done at scale {self.scale}, so there is nothing to judge.")
+        begun = {part: found for part, found in of.items() if found.outcomes or not part.cells()}
+        parts = {str(part.recipe): part.judge(found) for part, found in begun.items()}
         conclusion = next(iter(parts.values())) if len(parts) == 1 else together(parts)
         if self.scale != "tiny" or not results.outcomes:
             return conclusion

@@ -68,14 +68,13 @@ class Headline(Experiment):
             for name in self.models()
         ]
 
-    def cell(self, name: str, problem: Benchmark, seed: int) -> Trial:
-        """One run."""
+    def cell(self, name: str, problem: Benchmark, seed: int, *, budget: Budget | None = None) -> Trial:
+        """One run, with another budget than that of the scale if one is given."""
         points = self.points(64)
         config = self.with_modes(self.model(MODELS.get(name, SSNOConfig)), problem, [points])
         changes: dict[str, Any] = {} if self.published_recipe else {"learning_rate": RATES.get(name, RATES["SS-NO"])}
-        budget = self.budget
-        if self.scale == "cpu":
-            budget = replace(budget, train=TRAJECTORIES[name])
+        if budget is None:
+            budget = replace(self.budget, train=TRAJECTORIES[name]) if self.scale == "cpu" else self.budget
         return trial(
             name,
             problem,
@@ -102,8 +101,11 @@ class Headline(Experiment):
             for metric, what in units.items()
         )
         drawn = {
-            problem.title: {name: results.values(name, problem.title) for name in self.models()}
+            problem.title: {
+                name: results.values(name, problem.title) for name in self.models() if results.find(name, problem.title)
+            }
             for problem in self.problems()
+            if any(results.find(name, problem.title) for name in self.models())
         }
         return Conclusion(
             sheets,
@@ -120,7 +122,8 @@ class Headline(Experiment):
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """SS-NO below each of the others, on each problem."""
         for problem in self.problems():
-            own = results.values("SS-NO", problem.title)
-            for name in self.models():
-                if name != "SS-NO":
-                    yield below(f"{problem.title}: SS-NO below {name}", own, results.values(name, problem.title))
+            there = [name for name in self.models() if results.find(name, problem.title)]
+            for name in there:
+                if name != "SS-NO" and "SS-NO" in there:
+                    pair = (results.values(each, problem.title) for each in ("SS-NO", name))
+                    yield below(f"{problem.title}: SS-NO below {name}", *pair)
