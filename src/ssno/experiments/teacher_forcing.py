@@ -31,7 +31,8 @@ class TeacherForcing(Experiment):
         "KS 0.1: at 128 points teacher forcing 0.0027 against 0.0034, at 32 points 0.0162 against 0.0135: better on "
         "fine grids, worse on coarse ones."
     )
-    cpu: ClassVar[Budget] = replace(CPU, train=256, epochs=4)
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Budget] = replace(CPU, train=256, epochs=4, precision="bf16")
 
     def problems(self) -> tuple[Benchmark, ...]:
         return self.by_scale(tiny=(KS[0.1],), cpu=(KS[0.1], BURGERS), paper=(*KS.values(), BURGERS))

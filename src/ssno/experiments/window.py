@@ -28,10 +28,11 @@ class MemoryWindow(Experiment):
     published: ClassVar[str] = (
         "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
     )
-    cpu: ClassVar[Budget] = replace(CPU, train=256, epochs=4)
+    cpu_seeds: ClassVar[int] = 3
+    cpu: ClassVar[Budget] = replace(CPU, train=256, epochs=4, precision="bf16")
 
     def windows(self) -> tuple[int, ...]:
-        return self.by_scale(tiny=(0, 4), cpu=(0, 1, 2, 4, 8, 20), paper=(0, 1, 2, 4, 8, 12, 16, 20))
+        return self.by_scale(tiny=(0, 4), cpu=(0, 1, 4, 8), paper=(0, 1, 2, 4, 8, 12, 16, 20))
 
     def cells(self) -> list[Trial]:
         return [
