@@ -56,10 +56,15 @@ class TrainingBudget(Experiment):
             paper={"500 epochs": self.budget},
         )
 
+    @property
+    def longest(self) -> str:
+        """The largest budget."""
+        return list(self.ladder())[-1]
+
     def problems(self, budget: str, seed: int) -> tuple[Benchmark, ...]:
-        """After the longest night the first seed also has the other viscosities."""
-        longest = self.scale == "night" and budget == list(self.ladder())[-1]
-        return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if longest and not seed else ()))
+        """With the largest budget of a night, the first seed also has the other viscosities."""
+        more = self.scale == "night" and budget == self.longest and not seed
+        return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if more else ()))
 
     def cells(self) -> list[Trial]:
         """Small budgets first."""
@@ -72,9 +77,9 @@ class TrainingBudget(Experiment):
         ]
 
     def models(self, problem: Benchmark, budget: str) -> tuple[str, ...]:
-        """SS-NO and FFNO; on KS 0.1, for a whole night, also SS-NO as the paper starts it."""
-        longest = self.scale == "night" and budget == list(self.ladder())[-1]
-        return (*MODELS, PLAIN) if longest and problem == KS[0.1] else MODELS
+        """SS-NO and FFNO; with the largest budget of a night, on KS 0.1, also SS-NO as the paper starts it."""
+        more = self.scale == "night" and budget == self.longest and problem == KS[0.1]
+        return (*MODELS, PLAIN) if more else MODELS
 
     def cell(self, name: str, problem: Benchmark, budget: str, seed: int) -> Trial:
         """One run: of `headline`, with this budget."""
@@ -147,7 +152,7 @@ class TrainingBudget(Experiment):
                 if all(results.find(label, problem.title) for label in labels):
                     pair = (results.values(label, problem.title) for label in labels)
                     yield below(f"{problem.title}, {budget}: SS-NO below FFNO", *pair)
-        last = list(self.ladder())[-1]
+        last = self.longest
         if results.find(row(PLAIN, last), KS[0.1].title) and results.find(row("SS-NO", last), KS[0.1].title):
             pair = (results.values(row(name, last), KS[0.1].title) for name in ("SS-NO", PLAIN))
             yield below(f"KS 0.1, {last}: SS-NO below SS-NO with the paper's start and boundary", *pair)
