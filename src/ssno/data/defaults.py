@@ -33,6 +33,10 @@ class Defaults:
     thinned_from: int = 0
     points: int | None = None
     noise: float = 1e-3
+    """Published, in [0, 1] units."""
+    own_noise: float = 1e-3
+    """Of our recipe, in standard deviations. Burgers: at 1e-3 some forecasts run away after long trainings
+    (results/burgers-noise.json); the published 5e-3 are 4.4e-2 of these."""
     alignment: Alignment = "same"
     cloud: bool = False
     splits: Mapping[str, slice] = field(default_factory=dict)
@@ -54,7 +58,7 @@ def _first_and_last(train: int, test: int) -> dict[str, slice]:
 
 EVERY_TENTH = slice(0, None, 10)
 TABLE: Mapping[str, Defaults] = {
-    "burgers": Defaults(slice(0, 140, 7), noise=5e-3, splits=_first_and_last(2048, 1000)),
+    "burgers": Defaults(slice(0, 140, 7), noise=5e-3, own_noise=3e-2, splits=_first_and_last(2048, 1000)),
     "torus-li": Defaults(points=64, splits=_first_and_last(1000, 200)),
     "torus-vis": Defaults(EVERY_TENTH, 21, points=64, alignment="target"),
     "torus-vis-force": Defaults(EVERY_TENTH, 21, points=64, alignment="target"),

@@ -123,7 +123,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
     On clouds of points `paper` is Transolver's training on AirfRANS, and `fast` that of our experiment.
     """
     if name == "fast":
-        options = TrainOptions()
+        options = TrainOptions(noise=defaults_of(dataset).own_noise)
     elif name == "paper":
         options = TrainOptions(
             epochs=500,
