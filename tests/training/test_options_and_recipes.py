@@ -42,6 +42,7 @@ def test_recipes_are_what_the_contracts_say() -> None:
     assert recipe("paper", n_dims=2).batch_size == 8
     assert recipe("paper", dataset="burgers").noise == 5e-3
     assert recipe("fast", epochs=3).epochs == 3
+    assert [recipe("fast", dataset=name).noise for name in ("ks", "burgers", "")] == [1e-3, 3e-2, 1e-3]
 
 
 @pytest.mark.usefixtures("as_users_call_it")
