@@ -235,6 +235,7 @@ def test_what_is_there_so_far_can_be_judged(capsys: pytest.CaptureFixture[str]) 
     main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--so-far", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert [verdict["claim"] for verdict in told["verdicts"]] == ["KS 0.1: SS-NO below FFNO"]
+    assert "Judged with 2 of 10 runs." in told["notes"]
     assert len(list(Path("part/tiny/runs").iterdir())) == 2
 
 

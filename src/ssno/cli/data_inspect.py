@@ -81,7 +81,8 @@ def to_json(found: Inspection, drawn: Path | None) -> dict[str, Any]:
 
 def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
     """A few evenly spaced trajectories of the first set."""
-    data, _ = sampled(next(iter(sets.values())), MOST)
+    whole = next(iter(sets.values()))
+    data, kept = sampled(whole, MOST)
     count = min(SHOWN[len(data.axes)], len(data))
     numbers = [round(i * (len(data) - 1) / max(1, count - 1)) for i in range(count)]
     frames = data.read(numbers, finite=False)
@@ -94,8 +95,8 @@ def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
         times=data.times,
         lengths=[axis.length for axis in data.axes],
         names=[axis.name for axis in data.axes],
-        numbers=numbers,
-        title=f"{data.name}: {len(data)} trajectories, {' x '.join(str(axis.points) for axis in data.axes)} points",
+        numbers=kept[numbers].tolist(),
+        title=f"{whole.name}: {len(whole)} trajectories, {' x '.join(str(axis.points) for axis in whole.axes)} points",
     )
     return save(figure, path)
 

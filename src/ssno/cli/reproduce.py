@@ -9,7 +9,7 @@ ssno reproduce --scale night --status
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,7 @@ def reproduce(
         announce(experiment, trials, folder / "runs", cores or 1, console, measure=dry_run, as_json=json)
     if dry_run:
         return
+    planned = len(trials)
     if so_far:
         trials = [trial for trial in trials if is_done(trial, folder / "runs")]
     with progress("data", console=talk) as advance:
@@ -106,6 +107,8 @@ def reproduce(
         print(f"ssno: interrupted with {done} of {len(trials)} runs done; the same command goes on.", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from stopped
     finding = experiment.conclude(results)
+    if len(trials) < planned:
+        finding = replace(finding, notes=(*finding.notes, f"Judged with {len(trials)} of {planned} runs."))
     written = store(experiment, finding, trials, folder / name)
     if json:
         print(to_text(document(experiment, finding, trials), indent=1))

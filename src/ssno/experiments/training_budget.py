@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from ssno.evaluation.power_law import PowerLaw, fit_power_law
 from ssno.evaluation.tables import Sheet
+from ssno.experiments.compared import METRICS
 from ssno.experiments.experiment import Conclusion, Experiment
-from ssno.experiments.headline import PLAIN, Headline
-from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
+from ssno.experiments.headline import PLAIN, PRINTED, Headline
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, PAPER, Benchmark, Budget, Trial
 from ssno.experiments.verdicts import Verdict, below, fact, shown
@@ -89,14 +89,9 @@ class TrainingBudget(Experiment):
         return replace(made, label=row(name, budget))
 
     def judge(self, results: Results) -> Conclusion:
-        units = {
-            "rel_l2": "rollouts, physical units",
-            METRIC: "rollouts in the paper's [0, 1] units",
-            "rel_l2_onestep": "one step from true frames",
-        }
         sheets = [
             results.sheet(f"{metric}: {what}; mean ± standard deviation over seeds", metric=metric)
-            for metric, what in units.items()
+            for metric, what in METRICS.items()
         ]
         laws = {
             problem: {name: law for name in MODELS if (law := self.law(results, name, problem))}
@@ -164,7 +159,3 @@ class TrainingBudget(Experiment):
                 )
                 told = f"{shown(ours)}: {ours.mean / printed:.3g} times"
                 yield fact(claim, ours.mean <= WITHIN * printed, told)
-
-
-PRINTED = dict(zip(FORCED_PROBLEMS, TEACHER_FORCING[64, True], strict=True))
-"""The paper's errors of SS-NO at 64 points."""
