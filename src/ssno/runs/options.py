@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from ssno.data.defaults import defaults_of
+from ssno.data.mirror import Mirror
 from ssno.data.normalise import Method as Normalisation
 from ssno.native.engine import Engine
 from ssno.native.precision import Precision
@@ -45,6 +46,8 @@ class TrainOptions:
     """Decay of an exponential moving average of the weights, which is then evaluated and saved; 0 for none."""
     noise: float = 1e-3
     """Standard deviation of noise on the inputs, in normalised units."""
+    mirror: Mirror = "none"
+    """Mirror images of the data that also obey their equation, each shown half of the time: u(-x) or -u(-x)."""
     normalisation: Normalisation = "zscore"
     """Units the model works in."""
     increment: bool = True
@@ -105,6 +108,7 @@ class TrainOptions:
             ("schedule", Schedule),
             ("loss", Loss),
             ("normalisation", Normalisation),
+            ("mirror", Mirror),
             ("monitor", Monitor),
             ("engine", Engine),
             ("precision", Precision),

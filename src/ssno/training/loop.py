@@ -166,6 +166,7 @@ class Loop:
             stage=options.rollout.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
             noise=options.noise,
+            mirror=options.mirror,
             spacing=self.source.views[batch.grid].spacing,
             points=options.points,
             walls=options.loss == "volume_surface",

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ssno.data.clouds import at_points, drawn_points, wall_mask
+from ssno.data.mirror import Mirror, mirrored
 from ssno.data.noise import noise_like, sample_generator
 from ssno.data.trajectories import Frames
 from ssno.data.windows import next_frames, slot_context
@@ -58,11 +59,12 @@ def prepare(
     stage: Stage,
     key: Key = (0, 0, 0),
     noise: float = 0.0,
+    mirror: Mirror = "none",
     spacing: tuple[float, ...] | None = None,
     points: int = 0,
     walls: bool = False,
 ) -> Prepared:
-    """Make a batch ready; `samples` are the trajectories' numbers in the dataset, and none gets no noise.
+    """Make a batch ready; `samples` are the trajectories' numbers in the dataset, and none gets no noise and no image.
 
     Of clouds, `points` points are drawn, the same of every case in the batch (0: all), and `walls` finds their walls.
     """
@@ -74,6 +76,8 @@ def prepare(
         frames, window = Frames(*(cut_out(part, firsts, length) for part in frames)), stage.window(window)
     if points and points < frames.state.shape[-1]:
         frames = at_points(frames, drawn_points(frames.state.shape[-1], points, *key).to(frames.state.device))
+    if samples:
+        frames = mirrored(frames, mirror, key, samples)
     state, context = frames
     wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
     plan = window.plan(state.shape[1])

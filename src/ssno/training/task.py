@@ -17,6 +17,7 @@ from torch import nn
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
 from ssno.data.division import hold_out
+from ssno.data.mirror import check_mirror
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
@@ -116,6 +117,7 @@ def checked(
     views = on_grids(data, options.grids)
     for trajectories in (*views, data, valid):
         check_fit(model, trajectories)
+    check_mirror(options.mirror, data)
     window.plan(len(valid.times))
     check_frames(options.rollout.stages(options.epochs), window, len(data.times))
     forecaster = Forecaster(
