@@ -84,13 +84,15 @@ def test_all_models_that_learn_enter_in_their_published_size() -> None:
     assert list(contestants((16, 16), ["gkt", "fno"])) == ["gkt", "fno"]
 
 
-def test_foreseen_time_grows_with_the_batch() -> None:
+def test_foreseen_time_grows_with_the_batch(monkeypatch) -> None:
     configs = {"small": FFNOConfig.tiny()}
+    assert foreseen_seconds(Contest("forward", (16,)), configs, budget=100, least_rounds=3) > 100
+    monkeypatch.setattr("ssno.costs.cost.seconds_of", lambda config, contest: 1.0 + contest.rollout_frames)
     one, many = (
         foreseen_seconds(Contest("rollout", (16,), batch, 4), configs, budget=0, least_rounds=3) for batch in (1, 4)
     )
-    assert many > 1.5 * one > 0
-    assert foreseen_seconds(Contest("forward", (16,)), configs, budget=100, least_rounds=3) > 100
+    assert many == pytest.approx(4 * one)
+    assert one >= 5 * 3  # the first frame takes 2, three further ones 1 each; three rounds at least
 
 
 def test_unknown_models_are_refused() -> None:
