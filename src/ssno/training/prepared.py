@@ -1,4 +1,4 @@
-"""A batch made ready for the loss: a piece of each trajectory, in normalised units, with noise, true frames chosen.
+"""A batch made ready for the loss: pieces of trajectories, or their images, normalised, with noise, true frames chosen.
 
 Everything random here is drawn from (seed, epoch, step, sample), so a resumed run draws the same.
 
