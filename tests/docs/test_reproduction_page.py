@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ssno.base import write_document
 from ssno.cli.main import main
-from ssno.experiments.page import conclusion, filled
+from ssno.experiments.conclusions import FORMAT, VERSION
+from ssno.experiments.page import conclusion, filled, place
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
@@ -18,11 +20,11 @@ def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
     assert filled(written, RESULTS) == written, "run `ssno reproduce --page REPRODUCTION.md`"
 
 
-@pytest.mark.parametrize("place", ["page.md", "docs/page.md"])
-def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str) -> None:
+@pytest.mark.parametrize("written", ["page.md", "docs/page.md"])
+def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
     shutil.copytree(RESULTS / "headline", tmp_path / "made" / "cpu" / "headline")
     (tmp_path / "made" / "cpu" / "headline" / "dots.png").write_bytes(b"picture")
-    page = tmp_path / place
+    page = tmp_path / written
     page.parent.mkdir(exist_ok=True)
     page.write_text("<!-- summary -->\nold\n<!-- end -->\n<!-- verdicts headline -->\n| **perhaps** |\n<!-- end -->\n")
     main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made")])
@@ -34,8 +36,28 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
     assert (tmp_path / "results" / "reproduce" / "headline" / "finding.json").is_file()
 
 
+def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for scale in ("cpu", "night"):
+        made = tmp_path / "made" / scale / "cost"
+        made.mkdir(parents=True)
+        content = {"scale": scale, "verdicts": [], "tables": [{"title": scale, "headings": ["a"], "rows": [["1"]]}]}
+        write_document(made / "finding.json", content, format=FORMAT, version=VERSION)
+        (made / "cost.png").write_bytes(scale.encode())
+        with page.open("a") as text:
+            text.write(f"<!-- table {place('cost', scale)} 0 -->\n<!-- end -->\n<!-- summary -->\n<!-- end -->\n")
+        main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made"), "--scale", scale])
+    assert "<!-- table cost 0 -->\ncpu\n" in page.read_text()
+    assert "<!-- table night/cost 0 -->\nnight\n" in page.read_text()
+    assert page.read_text().count("| `cost`, cpu |") == page.read_text().count("| `cost`, night |") == 2
+    assert (tmp_path / "docs" / "images" / "reproduce-cost.png").read_bytes() == b"cpu"
+    assert (tmp_path / "docs" / "images" / "reproduce-night-cost.png").read_bytes() == b"night"
+
+
 def test_a_conclusion_without_tables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cost").mkdir()
     (tmp_path / "cost" / "finding.json").write_text('{"format": "ssno-finding", "version": 1, "verdicts": []}')
-    with pytest.raises(ValueError, match="lacks its verdicts or tables. Make it again with: ssno reproduce cost"):
+    with pytest.raises(
+        ValueError, match="lacks its verdicts, tables or scale. Make it again with: ssno reproduce cost"
+    ):
         conclusion(tmp_path, "cost")

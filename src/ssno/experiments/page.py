@@ -7,21 +7,24 @@ beside the page or, for a page in docs, beside docs:
     <!-- verdicts NAME -->          the claims of one experiment
     <!-- table NAME NUMBER -->      one of its tables
 
-so that no number between them is typed by hand. Conclusions are first collected from where experiments put them.
+so that no number between them is typed by hand. NAME is an experiment at scale `cpu`, or SCALE/NAME at another one.
+Conclusions are first collected from where experiments put them.
 """
 
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ssno.base import DocumentError, read_document, write_whole
 from ssno.experiments.catalogue import EXPERIMENTS
 from ssno.experiments.conclusions import FORMAT, VERSION
+from ssno.experiments.trial import Scale
 from ssno.experiments.verdicts import OPEN
 
-BLOCK = re.compile(r"(<!-- (summary|verdicts|table)(?: ([\w-]+))?(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (summary|verdicts|table)(?: ([\w/-]+))?(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def write_page(page: Path, *, collected_from: Path) -> list[str]:
@@ -31,17 +34,23 @@ def write_page(page: Path, *, collected_from: Path) -> list[str]:
     results, images = root / "results" / "reproduce", root / "docs" / "images"
     taken = []
     for path in sorted(collected_from.glob("*/finding.json")):
-        target = results / path.parent.name
-        target.mkdir(parents=True, exist_ok=True)
+        made, scale = path.parent, conclusion(collected_from, path.parent.name)["scale"]
+        name = place(made.name, scale)
+        (results / name).mkdir(parents=True, exist_ok=True)
         images.mkdir(parents=True, exist_ok=True)
-        for name in ("finding.json", "runs.csv"):
-            if (path.parent / name).is_file():
-                shutil.copyfile(path.parent / name, target / name)
-        for picture in path.parent.glob("*.png"):
-            shutil.copyfile(picture, images / f"reproduce-{picture.name}")
-        taken.append(path.parent.name)
+        for kept in ("finding.json", "runs.csv"):
+            if (made / kept).is_file():
+                shutil.copyfile(made / kept, results / name / kept)
+        for picture in made.glob("*.png"):
+            shutil.copyfile(picture, images / f"reproduce-{place(picture.name, scale).replace('/', '-')}")
+        taken.append(name)
     write_whole(page, filled(page.read_text(encoding="utf-8"), results).encode())
     return taken
+
+
+def place(name: str, scale: str) -> str:
+    """Where in results/reproduce a conclusion lies, and what pages call it."""
+    return name if scale == "cpu" else f"{scale}/{name}"
 
 
 def filled(page: str, results: Path) -> str:
@@ -64,10 +73,10 @@ def filled(page: str, results: Path) -> str:
 def summary(results: Path) -> str:
     """A row per experiment with results: the paper's report, and claims by answer."""
     rows = []
-    for name, kind in EXPERIMENTS.items():
-        if not (results / name / "finding.json").is_file():
+    for (name, kind), scale in product(EXPERIMENTS.items(), get_args(Scale)):
+        if not (results / place(name, scale) / "finding.json").is_file():
             continue
-        found = conclusion(results, name)
+        found = conclusion(results, place(name, scale))
         answers = [verdict["answer"] for verdict in found["verdicts"]]
         told = [f"{answers.count(answer)} {answer}" for answer in ("holds", "does not hold") if answer in answers]
         told += [f"{answers.count(OPEN)} not decidable"] if OPEN in answers else []
@@ -75,17 +84,18 @@ def summary(results: Path) -> str:
         first = (
             f"; first: {decided[0]['claim']} **{decided[0]['answer']}** ({decided[0]['evidence']})" if decided else ""
         )
-        rows.append((f"`{name}`, {found['scale']}", kind.published, ", ".join(told) + first))
+        rows.append((f"`{name}`, {scale}", kind.published, ", ".join(told) + first))
     return markdown(("result, scale", "the paper", "claims in our data"), rows)
 
 
 def conclusion(results: Path, name: str) -> Mapping[str, Any]:
     """What is stored about an experiment."""
     path = results / name / "finding.json"
-    remedy = f"Make it again with: ssno reproduce {name}"
+    scale, _, experiment = name.rpartition("/")
+    remedy = f"Make it again with: ssno reproduce {experiment}" + f" --scale {scale}" * bool(scale)
     found = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy)
-    if not all(isinstance(found.get(key), list) for key in ("verdicts", "tables")):
-        raise DocumentError(f"{path} lacks its verdicts or tables. {remedy}")
+    if not all(isinstance(found.get(key), list) for key in ("verdicts", "tables")) or "scale" not in found:
+        raise DocumentError(f"{path} lacks its verdicts, tables or scale. {remedy}")
     return found
 
 
