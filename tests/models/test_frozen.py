@@ -127,3 +127,13 @@ def test_the_whole_model_is_one_graph() -> None:
 def test_the_whole_model_compiles() -> None:
     run = compiled_with("inductor", "((16,), (6, 8))")
     assert run.stdout == "whole\n", run.stderr[-2000:]
+
+
+def test_new_weights_and_another_dtype_reach_the_frozen_kernels() -> None:
+    first, second = (SSNOConfig.tiny(memory_window=2).build().eval() for _ in range(2))
+    frames = torch.randn(1, 3, 1, 16)
+    frozen = freeze(first, grid=(16,))
+    frozen.model.load_state_dict(second.state_dict())
+    expected = freeze(second, grid=(16,)).rollout(frames, 2)
+    torch.testing.assert_close(frozen.rollout(frames, 2), expected)
+    torch.testing.assert_close(frozen.double().rollout(frames.double(), 2), expected.double(), rtol=1e-4, atol=1e-5)

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from torch.func import functional_call, grad, jacrev, vmap
+from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
+from ssno.layers.sweeps import TwoWayScan
 from ssno.models.ssno import SSNOConfig
 from ssno.native.engine import Engine, use
 
@@ -66,3 +67,43 @@ def test_fewer_bits_come_from_autocast_not_from_the_weights(model) -> None:
     torch.testing.assert_close(coarse.float(), model(frames), rtol=0.1, atol=0.05)
     with pytest.raises(ValueError, match=r"must be float32 or float64, got torch.bfloat16.*use `torch.autocast`"):
         model.bfloat16()(frames.bfloat16())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_graph_of_the_gradient_leaves_the_gradient_of_an_unrolled_model_alone(model, engine) -> None:
+    frames = torch.randn(2, 2, 1, 8)
+
+    def gradient(**options) -> torch.Tensor:
+        state, frame = model.start(frames), frames[:, -1]
+        loss = torch.zeros(())
+        for _ in range(3):  # every step has the weights, and an input made with them
+            frame, state = model.step(frame, state)
+            loss = loss + frame.square().mean()
+        found = torch.autograd.grad(loss, list(model.parameters()), **options)
+        return torch.cat([one.detach().flatten() for one in found])
+
+    with use(engine):
+        torch.testing.assert_close(gradient(create_graph=True), gradient(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("length", [40, 300])
+def test_a_graph_of_the_gradient_reaches_through_the_scan_of_a_single_line(engine, length) -> None:
+    scan, x = TwoWayScan(8, d_state=4), torch.randn(1, 8, length)
+    with use(engine):
+        first, second = (
+            torch.autograd.grad(scan(x).square().mean(), list(scan.parameters()), create_graph=graph)
+            for graph in (False, True)
+        )
+    for mine, theirs in zip(first, second, strict=True):
+        torch.testing.assert_close(mine, theirs.detach(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("boundary", ["zero", "wrapped", "even", "learned"])
+def test_an_ensemble_is_a_map_over_weights(boundary) -> None:
+    models = [SSNOConfig.tiny(memory_window=2, boundary=boundary).build() for _ in range(2)]
+    weights, buffers = stack_module_state(models)
+    frames = torch.randn(1, 3, 1, 16)
+    found = vmap(lambda w, b: functional_call(models[0], (w, b), (frames,)))(weights, buffers)
+    torch.testing.assert_close(found, torch.stack([one(frames) for one in models]), rtol=1e-4, atol=1e-5)
+    assert models[0].to("meta")(frames.to("meta")).shape == frames.shape

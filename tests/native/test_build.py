@@ -89,3 +89,15 @@ def test_flags_that_a_compiler_does_not_know_are_left_out() -> None:
     compiler = build.compiler()
     assert build.first_accepted(compiler, ("-mno-such-flag", "-O2")) == ("-O2",)
     assert build.first_accepted(compiler, ("-mno-such-flag",)) == ()
+
+
+def test_without_a_home_one_line_says_so(source, monkeypatch, caplog) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(build.Path, "home", homeless)
+    with caplog.at_level(logging.WARNING, logger="ssno"):
+        assert build.library(source) is None
+    assert "PyTorch does its work: Could not determine home directory." in caplog.text

@@ -8,6 +8,7 @@ import torch
 from ssno.base.threads import threads
 from ssno.layers.block import GateFunction, gate, plain_gate
 from ssno.layers.head import Head, HeadFunction
+from ssno.layers.modes import ModeOptions
 from ssno.models.reference import Reference
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOVM, SSNOUni
@@ -218,7 +219,6 @@ def test_the_engine_is_chosen_by_a_with_block() -> None:
     x = torch.randn(3)
     with use("fused"):
         assert fused(x)
-        assert not fused(x.double())
         with use("torch"):
             assert not fused(x)
         assert fused(x)
@@ -234,3 +234,32 @@ def test_a_fused_engine_that_cannot_be_built_says_why(monkeypatch) -> None:
     monkeypatch.setattr("ssno.native.engine.available", lambda: False)
     with pytest.raises(RuntimeError, match="fused engine cannot be loaded"), use("fused"):
         pass
+
+
+def test_a_fused_engine_refuses_what_it_cannot_take() -> None:
+    model = SSNO(SSNOConfig.tiny()).double()
+    with use("fused"), pytest.raises(ValueError, match=r"takes float32 numbers on the CPU.*float64.*engine='auto'"):
+        model(torch.randn(1, 2, 1, 8, dtype=torch.float64))
+
+
+def test_lines_too_long_to_differentiate_are_refused_at_once() -> None:
+    x = torch.randn(1, 1, 8200, 1, requires_grad=True)
+    with pytest.raises(ValueError, match="at most 8192 points, got 8200"):
+        scan_taps(x, torch.randn(1, 1, 8200), ("forward",), method="fused")
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch", "plain"])
+def test_steps_of_slow_modes_on_a_circle_have_a_gradient(engine) -> None:
+    torch.manual_seed(1)
+    config = SSNOConfig.tiny(n_dims=2, boundary="wrapped", memory_window=1, modes=ModeOptions(starting_norm=0.5))
+    model, frames = SSNO(config), torch.randn(3, 4, 1, 5, 9)
+
+    def gradients(of: SSNO, given: torch.Tensor) -> list[torch.Tensor]:
+        steps = [
+            weight for name, weight in of.named_parameters() if name.endswith("modes.log_step") and "blocks" in name
+        ]
+        return list(torch.autograd.grad(of(given).square().mean(), steps))
+
+    exact = gradients(copy.deepcopy(model).double(), frames.double())
+    with use(engine):
+        assert_close(gradients(model, frames), exact, tolerance=5e-3)

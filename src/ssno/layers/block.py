@@ -17,7 +17,7 @@ the layout of a field with its channel first, in which a scan is one matrix prod
 """
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,9 +62,13 @@ class GatedBlock(nn.Module, abc.ABC):
     def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
         """The convolution kernel on `length` points, without the skip."""
 
+    def sampled_alike(self) -> Hashable:
+        """What blocks of this kind share if their kernels can be sampled together."""
+        return self.boundary
+
     @classmethod
     def kernels(cls, blocks: Sequence[Any], length: int, *, spacing: float = 1.0) -> Float[Tensor, "s h l"]:
-        """The kernels of several blocks of this kind."""
+        """The kernels of several blocks of this kind that are `sampled_alike`."""
         return torch.stack([block.kernel(length, spacing=spacing) for block in blocks])
 
     def forward(self, x: Float[Tensor, "b h l"], *, spacing: float = 1.0) -> Float[Tensor, "b h l"]:
@@ -176,7 +180,7 @@ def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[S
     groups: dict[Any, list[int]] = {}
     for index, ((scan, _, _), sampling) in enumerate(zip(scans, samplings, strict=True)):
         if not _carries(scan[0], sampling):
-            groups.setdefault((type(scan[0]), sampling, scan[0].boundary), []).append(index)
+            groups.setdefault((type(scan[0]), sampling, scan[0].sampled_alike()), []).append(index)
     taps: list[Tensor | None] = [None] * len(scans)
     for (kind, sampling, _), members in groups.items():
         alike = [block for index in members for block in scans[index][0]]
@@ -233,7 +237,7 @@ def gate(
     """Gate and sum all directions, and add `residual_weight` times the residual."""
     if plain():
         return plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
-    residual = residual if residual_weight else None
+    residual, y = residual if residual_weight else None, y.contiguous()
     if not torch.is_grad_enabled():
         return computed_gate(y, weight, bias, residual, residual_weight)
     return GateFunction.apply(y, weight, bias, residual, residual_weight)
@@ -254,7 +258,6 @@ def plain_gate(
 
 def computed_gate(y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int) -> Tensor:
     """The formula in native code, or piece by piece."""
-    y = y.contiguous()
     if fused(y, weight, bias):
         return operations.gate_forward(y, weight, bias, residual, residual_weight)
     if y.shape[2] <= PIECE:  # one piece: fewer and larger operations
@@ -278,7 +281,6 @@ class GateFunction(torch.autograd.Function):
     def forward(
         ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int
     ) -> Tensor:
-        y = y.contiguous()
         ctx.save_for_backward(y, weight, bias)
         ctx.residual_weight = residual_weight
         return computed_gate(y, weight, bias, residual, residual_weight)

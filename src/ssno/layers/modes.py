@@ -24,7 +24,7 @@ from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel, steady_response
 from ssno.ssm.pairs import Pair, pair, times
-from ssno.ssm.sampling import sampled_kernels
+from ssno.ssm.sampling import precise, sampled_kernels
 from ssno.ssm.transfer import Transfer
 
 Damping = Literal["learnable", "fixed", "absent"]
@@ -179,7 +179,7 @@ def kernels_of(
     if first.discretisation == "zoh":
         rows = sampled_kernels(parameters, length=length, spacing=spacing, boundary=boundary)
         return rows.unflatten(0, (len(systems), -1))
-    log_damping, frequency, log_step, entering, leaving = parameters
+    log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
     damping, step = torch.exp(log_damping), torch.exp(log_step) * spacing
     weight = times(pair(entering), pair(leaving))
     if first.discretisation == "exact":
@@ -190,7 +190,7 @@ def kernels_of(
     else:
         modes = DISCRETISATIONS[first.discretisation](damping, frequency, step)
         rows = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
-    return rows.unflatten(0, (len(systems), -1))
+    return rows.to(parameters.log_step.dtype).unflatten(0, (len(systems), -1))
 
 
 def together(parts: Sequence[Tensor]) -> Tensor:

@@ -5,7 +5,7 @@ One block scans in one direction. `ssno.layers.sweeps` pairs two of them; `ssno.
 Axes: b line, h channel, n state mode, l grid point.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -60,9 +60,12 @@ class S4DBlock(CarryingBlock):
         """The convolution kernel on `length` points, without the skip."""
         return self.modes.kernel(length, spacing=spacing, boundary=self.boundary)
 
+    def sampled_alike(self) -> Hashable:
+        return self.boundary, self.modes.discretisation
+
     @classmethod
     def kernels(cls, blocks: Sequence["S4DBlock"], length: int, *, spacing: float = 1.0) -> Float[Tensor, "s h l"]:
-        """The kernels of several blocks with one boundary, in one go."""
+        """The kernels of several blocks with one boundary and discretisation, in one go."""
         return kernels_of([b.modes for b in blocks], length, spacing=spacing, boundary=blocks[0].boundary)
 
     def steady_response(self, *, spacing: float = 1.0) -> Float[Tensor, " h"]:

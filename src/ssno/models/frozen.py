@@ -22,7 +22,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.models.operator import MemoryOperator, Spacing
+from ssno.models.kept import KeptWeights
+from ssno.models.operator import GridWeights, MemoryOperator, Spacing
 
 
 class FrozenOperator(nn.Module):
@@ -36,11 +37,25 @@ class FrozenOperator(nn.Module):
                 "remember: its window is its input. Call the model itself."
             )
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
-        self.grid, self.batch = tuple(grid), batch
-        with torch.no_grad():
-            self.weights = self.model.grid_weights(self.grid, spacing=spacing).prepared(batch, self.grid)
+        self.grid, self.spacing, self.batch = tuple(grid), spacing, batch
+        self._kept = KeptWeights()
+        self._sample()
         memory = self.model.memory
         self.kept = memory.window - 1 if memory is not None else 0
+
+    def _sample(self) -> None:
+        """Compute what depends on weights and grid, unless it is there and no weight has changed."""
+
+        def sampled() -> GridWeights:
+            with torch.no_grad():
+                return self.model.grid_weights(self.grid, spacing=self.spacing).prepared(self.batch, self.grid)
+
+        self.weights: GridWeights = self._kept.get(self.model, self.grid, sampled)
+
+    def _apply(self, *arguments: Any, **options: Any) -> "FrozenOperator":
+        moved = super()._apply(*arguments, **options)  # to another device or dtype
+        self._sample()
+        return moved
 
     def forward(
         self, frame: Float[Tensor, "b c *grid"], buffer: Float[Tensor, "k h *points"]
@@ -57,6 +72,7 @@ class FrozenOperator(nn.Module):
     def buffer(self, first_frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "k h *points"]:
         """Features of all given frames but the newest, which is for the first step to take; zeros before them."""
         self.check(first_frames)
+        self._sample()
         given = first_frames.shape[1] - 1
         if not self.kept:
             return first_frames.new_zeros(0, 0)

@@ -40,7 +40,7 @@ def library(*sources: Path) -> ctypes.CDLL | None:
 def _built(sources: tuple[Path, ...]) -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(str(build(*sources, compiler=compiler(sources[0].suffix), folder=cache_folder())))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # RuntimeError: no home, so no cache folder
         output = getattr(error, "stderr", None) or str(error)
         log.warning("%s is not compiled, PyTorch does its work: %s", sources[0].name, output.strip().splitlines()[0])
         return None

@@ -61,4 +61,13 @@ def plain() -> bool:
 
 def fused(*tensors: Tensor) -> bool:
     """Whether the native operations are to compute on these tensors."""
-    return not plain() and _engine.get() != "torch" and available(*tensors)
+    if plain() or _engine.get() == "torch":
+        return False
+    fit = available(*tensors)
+    if not fit and _engine.get() == "fused":
+        got = ", ".join(f"{tensor.dtype} on {tensor.device} of shape {tuple(tensor.shape)}" for tensor in tensors)
+        raise ValueError(
+            f"The fused engine takes float32 numbers on the CPU, at least one, got {got}. Use engine='auto', which "
+            "leaves other tensors to PyTorch."
+        )
+    return fit

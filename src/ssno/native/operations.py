@@ -87,14 +87,20 @@ def _kind(features: Tensor) -> torch.dtype:
     return torch.bfloat16 if features.dtype == torch.bfloat16 and available_bf16() else torch.float32
 
 
+def check_length(points: int) -> None:
+    """Refuse lines for which there is no matrix; forward alone, a few of them may still be scanned directly."""
+    if points > LONGEST_SCAN:
+        raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
+
+
 def scan_forward(
     x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], *, backward: int, periodic: bool, direct: bool
 ) -> Float[Tensor, "h d o l i"]:
     """Scan along l with one kernel per direction; bit d of `backward` turns direction d round."""
     channels, outer, points, inner = x.shape
     directions = len(kernels)
-    if points > LONGEST_SCAN and not direct:
-        raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
+    if not direct:
+        check_length(points)
     y = fresh(channels, directions, outer, points, inner, like=x)
     _call(
         "scan_forward",
@@ -124,8 +130,7 @@ def scan_backward(
     """Gradients of x, plus so many copies of a residual's, and of the kernels."""
     channels, outer, points, inner = x.shape
     directions = len(kernels)
-    if points > LONGEST_SCAN:
-        raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
+    check_length(points)
     grad_x, grad_kernels = fresh(*x.shape, like=x), kernels.new_zeros(kernels.shape)
     given = (
         checked("x", x, channels, outer, points, inner, dtype=_kind(x)),

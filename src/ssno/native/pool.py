@@ -5,6 +5,7 @@ Here memory that a tensor no longer needs is kept for the next one of its size, 
 A tensor's memory comes back when its storage is gone, whoever held it: views, saved tensors, the user.
 """
 
+import contextlib
 import ctypes
 import mmap
 import weakref
@@ -40,9 +41,11 @@ def fresh(*shape: int, like: Tensor, dtype: torch.dtype | None = None) -> Tensor
 
 
 def _mapped(size: int) -> mmap.mmap:
-    memory = mmap.mmap(-1, size)
+    """Memory of this process alone: a fork gets a copy, as of every other tensor."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 

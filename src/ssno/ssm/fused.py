@@ -51,6 +51,7 @@ class FusedScan(torch.autograd.Function):
     def forward(
         ctx: Any, x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], backward: int, periodic: bool
     ) -> Float[Tensor, "h d o l i"]:
+        operations.check_length(x.shape[2])  # now, not after a forward pass for nothing
         ctx.save_for_backward(x, kernels)
         ctx.options = {"backward": backward, "periodic": periodic}
         return computed_scan(x, kernels, **ctx.options)

@@ -70,8 +70,9 @@ def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
 
 
 def require_damping(decay: Float[Tensor, "h n"]) -> None:
-    """Refuse modes whose images never fade; `decay` is how much a mode loses in a step."""
-    if not torch.compiler.is_compiling() and bool((decay <= 0).any()):
+    """Refuse modes whose images never fade; `decay` is how much a mode loses in a step. Needs numbers to look at."""
+    unknown = decay.is_meta or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if not unknown and bool((decay <= 0).any()):
         raise UndampedError(
             "Boundaries 'wrapped', 'even', 'odd' and 'learned' sum over infinitely many points, which needs "
             "damping > 0, but a mode has none. Use boundary='one-period' or 'zero', or give every mode damping."

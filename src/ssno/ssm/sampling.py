@@ -8,6 +8,7 @@ shrink with the batch; native code (`sampling.cpp`) does either way in one call,
 Axes: h channel, n state mode, l grid point.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -39,10 +40,21 @@ def sampled_kernels(
 
 def plain_kernels(*parameters: Tensor, length: int, spacing: float, boundary: Boundary) -> Tensor:
     """The formula, written out, of the parameters one by one."""
-    log_damping, frequency, log_step, entering, leaving = parameters
+    log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
     modes = zero_order_hold(torch.exp(log_damping), frequency, torch.exp(log_step) * spacing)
     weight = times(pair(entering), pair(leaving))
-    return kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    found = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    return found.to(parameters[0].dtype)
+
+
+def precise(parameters: Sequence[Tensor], boundary: Boundary) -> list[Tensor]:
+    """Parameters in double precision, where images are summed and the device knows it.
+
+    Gain and images of a slow mode both follow its step, and their derivatives all but cancel: in single precision
+    nothing is left of the step's gradient.
+    """
+    needed = boundary in CIRCLES and parameters[0].device.type != "mps"
+    return [parameter.double() if needed else parameter for parameter in parameters]
 
 
 class SampledKernels(torch.autograd.Function):

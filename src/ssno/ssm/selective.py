@@ -20,13 +20,15 @@ On a circle the state before the first point is the one after the last, s = fina
 Axes: l point, b line, h channel, n state mode (one per conjugate pair).
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ssno.native.engine import plain
+from ssno.native.twice import gradients
 from ssno.ssm.pairs import one_minus_polar
 
 States = Complex[Tensor, "l b h n"]
@@ -45,6 +47,34 @@ def carried_states(decay: States, drive: States, *, periodic: bool = False) -> S
     return states
 
 
+def decay_and_gain(step: Float[Tensor, "l b h"], rate: Complex[Tensor, "h n"]) -> tuple[States, States]:
+    """exp(step rate) and (exp(step rate) - 1) / rate."""
+    steps = step[..., None]
+    log_decay, angle = rate.real * steps, rate.imag * steps
+    gain = torch.complex(*one_minus_polar(log_decay, angle)) * (-1 / rate)
+    return torch.polar(torch.exp(log_decay), angle), gain
+
+
+def plain_response(
+    x: Tensor, step: Tensor, rate: Tensor, entering: Tensor, leaving: Tensor, *, periodic: bool
+) -> Tensor:
+    """The formula, written out."""
+    decay, gain = decay_and_gain(step, rate)
+    drive = gain * entering * x[..., None]
+    states = [drive[0]]
+    for fading, entered in zip(decay[1:].unbind(), drive[1:].unbind(), strict=True):
+        states.append(fading * states[-1] + entered)
+    if periodic:
+        whole = decay[0]
+        for fading in decay[1:].unbind():
+            whole = whole * fading
+        before = states[-1] / (1 - whole)
+        for l, fading in enumerate(decay.unbind()):
+            before = fading * before
+            states[l] = states[l] + before
+    return 2 * (leaving * torch.stack(states)).real.sum(dim=-1)
+
+
 class SelectiveResponse(torch.autograd.Function):
     """`selective_response`, with the backward pass of this module's top."""
 
@@ -52,19 +82,18 @@ class SelectiveResponse(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, step: Tensor, rate: Tensor, entering: Tensor, leaving: Tensor, periodic: bool
     ) -> Tensor:
-        steps = step[..., None]
-        log_decay, angle = rate.real * steps, rate.imag * steps
-        decay = torch.polar(torch.exp(log_decay), angle)
-        gain = torch.complex(*one_minus_polar(log_decay, angle)).mul_(-1 / rate)
+        decay, gain = decay_and_gain(step, rate)
         states = carried_states(decay, gain * entering * x[..., None], periodic=periodic)
         ctx.save_for_backward(x, step, rate, entering, leaving, decay, gain, states)
         ctx.periodic = periodic
         return 2 * (leaving * states).real.sum(dim=-1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, step, rate, entering, leaving, decay, gain, states = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            inputs = (x, step, rate, entering, leaving)
+            return *gradients(partial(plain_response, periodic=ctx.periodic), inputs, grad), None
         doubled, inputs, fading = 2 * grad[..., None], x[..., None], decay.conj().resolve_conj()
         turned = fading.roll(-1, dims=0).flip(0)
         flow = carried_states(turned, (doubled * leaving.conj()).flip(0), periodic=ctx.periodic).flip(0)
@@ -98,8 +127,11 @@ def selective_response(
     periodic: bool = False,
 ) -> Float[Tensor, "l b h"]:
     """2 Re sum_n C s for inputs x and steps of their own; `entering` and `leaving` are the weights B and C."""
-    weights = (weight.expand(*x.shape, -1) for weight in (entering, leaving))
-    return SelectiveResponse.apply(x, step, torch.complex(-damping, -frequency), *weights, periodic)
+    entering, leaving = (weight.expand(*x.shape, -1) for weight in (entering, leaving))
+    rate = torch.complex(-damping, -frequency)
+    if plain():
+        return plain_response(x, step, rate, entering, leaving, periodic=periodic)
+    return SelectiveResponse.apply(x, step, rate, entering, leaving, periodic)
 
 
 def inverse_softplus(value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
