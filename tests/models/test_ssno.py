@@ -4,9 +4,11 @@ import pytest
 import torch
 from tests.losses import losses
 
-from ssno.layers.modes import ModeOptions
+from ssno.layers.modes import ModeOptions, Modes
 from ssno.models.count import count_parameters
-from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.ssno import SSNO, ScanConfig, SSNOConfig
+from ssno.models.ssno_product import SSNOProductConfig
+from ssno.models.variants import SSNOFFConfig, SSNOUniConfig
 
 SETTINGS = {
     "all": ModeOptions(),
@@ -48,14 +50,16 @@ def test_no_memory_leaves_out_one_block() -> None:
     assert count_parameters(SSNO()) - count_parameters(SSNO(memory_window=0)) == 20_736
 
 
-def test_modes_of_every_axis_start_by_themselves() -> None:
-    config = SSNOConfig.tiny(n_dims=2, smallest_steps=(0.03, 1.0), largest_steps=(0.3, 3.0))
+@pytest.mark.parametrize("kind", [SSNOConfig, SSNOUniConfig, SSNOFFConfig, SSNOProductConfig])
+def test_modes_of_every_axis_start_by_themselves(kind: type[ScanConfig]) -> None:
+    config = kind.tiny(n_dims=2, smallest_steps=(0.03, 1.0), largest_steps=(0.3, 3.0))
     torch.manual_seed(0)
-    model = SSNO(config)
+    model = config.build()
     for axis, (smallest, largest) in enumerate(zip(config.smallest_steps, config.largest_steps, strict=True)):
-        steps = torch.exp(model.blocks_before[0].scans[axis].ahead.modes.log_step.detach())
+        scan = model.blocks_before[0].scans[axis]
+        steps = torch.exp(next(part for part in scan.modules() if isinstance(part, Modes)).log_step.detach())
         assert smallest <= float(steps.min()) < float(steps.max()) <= largest
-    assert SSNOConfig.from_json(config.to_json()) == config
+    assert kind.from_json(config.to_json()) == config
 
 
 @pytest.mark.parametrize("n_dims", [1, 2, 3])

@@ -140,7 +140,7 @@ class Experiment(abc.ABC):
         return {"precision": "bf16"} if self.scale == "cpu" else {}
 
     def recommended(self, config: Config) -> Config:
-        """A model with the settings of our recipe, unless the paper's is used; all 1D problems are periodic."""
+        """A model with the settings of our recipe, unless the paper's is used; for periodic problems alone."""
         return config if self.published_recipe else config.recommended(periodic=True)
 
     def unrolling(self, forcing: float) -> Rollout:

@@ -141,12 +141,11 @@ def trial(
     changes = {"precision": budget.precision, **changes, "epochs": epochs, "seed": seed}
     options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, **changes)
     options = replace(options, evaluate_every=max(1, epochs // budget.evaluations))
-    size = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
     run = Run(
         data=data,
         model=replace(model, **problem.channels()).for_grid([points] * problem.n_dims),
         train=options,
-        window=Window(protocol=protocol, size=size),
+        window=Window(protocol=protocol, size=model.frames_seen()),
         alignment=defaults_of(problem.dataset).alignment,
     )
     return Trial(label, case or problem.title, run, budget.tested)

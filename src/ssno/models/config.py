@@ -93,6 +93,10 @@ class OperatorConfig(abc.ABC):
         """The same model with the settings our recipe found best for data whose axes are `periodic`, or not."""
         return self
 
+    def frames_seen(self) -> int:
+        """How many frames the model looks at: its memory, or the frames it takes as channels."""
+        return getattr(self, "frames_as_channels", 0) or getattr(self, "memory_window", 1)
+
     @classmethod
     def tiny(cls, **fields: Any) -> "OperatorConfig":
         """The smallest useful size, with `fields` changed: for tests and first tries."""

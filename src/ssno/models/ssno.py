@@ -40,8 +40,8 @@ Conditioning = Literal["planes", "film"]
 BEYOND_WALLS: Boundary = "zero"
 """What the recipe `fast` lets lie beyond walls: the best of those compared by the experiment `walls`."""
 STEPS, LONG_STEPS = (0.3, 3.0), (0.03, 1.0)
-"""Between which the steps of the recipe `fast` start: on one axis and between walls, where kernels a few points long
-learn fastest; and in periodic boxes, where flows want longer ones (results/starting-steps.json)."""
+"""Between which the steps of the recipe `fast` start: on one axis, between walls and on the sphere, where kernels a few
+points long learn fastest; and in periodic boxes, where flows want longer ones (results/starting-steps.json)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import Colatitude, SphereSweep
 from ssno.layers.sweeps import Sweep
 from ssno.models.operator import GridWeights, Spacing
-from ssno.models.ssno import ScanOperator, SSNOConfig
+from ssno.models.ssno import STEPS, ScanOperator, SSNOConfig
 from ssno.ssm.kernel import Boundary
 from ssno.transforms.sphere import transform_of
 from ssno.transforms.sphere_grid import SphereGrid
@@ -87,7 +87,9 @@ class SphereSSNOConfig(SSNOConfig):
 
     def recommended(self, *, periodic: bool | Sequence[bool]) -> "SphereSSNOConfig":
         """Modes start with the waves and decay lengths of a grid."""
-        return replace(self, modes=replace(self.modes, initialisation="grid", smallest_step=0.3, largest_step=3.0))
+        smallest, largest = STEPS
+        modes = replace(self.modes, initialisation="grid", smallest_step=smallest, largest_step=largest)
+        return replace(self, modes=modes)
 
     def block(self) -> Sweep:  # type: ignore[override]
         """Two-way scans along meridians, then rings; or along great circles."""

@@ -87,7 +87,7 @@ class SSNOFFConfig(ScanConfig):
             axes=self.n_dims,
             d_state=self.d_state,
             boundary=self.boundary,
-            options=self.modes,
+            options=self.axis_modes(),
             idle_forecast=self.idle_forecast,
         )
 

@@ -9,7 +9,7 @@ window that are not given follow from data and model (`completed`).
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +29,7 @@ from ssno.runs.options import recipe as recipe_options
 
 VERSION = 2
 ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
+Described = TypeVar("Described", bound=Any)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +75,11 @@ class Run(Generic[ModelConfig]):
         model = replace(self.model, **{name: value for name, value in derived.items() if not is_given(f"model.{name}")})
         if recipe == "fast":
             best = model.recommended(periodic=[axis.periodic for axis in data.axes])
-            chosen = {f.name: getattr(best, f.name) for f in fields(best) if not is_given(f"model.{f.name}")}
-            model = replace(model, **chosen)
+            model = preferred(best, model, given, where="model")
         if not is_given("model.n_modes"):
             coarsest = min(self.train.grids, default=data.axes[0].points) / data.axes[0].points
             model = model.for_grid([int(axis.points * coarsest) for axis in data.axes])
-        seen = getattr(model, "frames_as_channels", 0) or getattr(model, "memory_window", 1)
-        window = self.window if is_given("window.size") else replace(self.window, size=seen)
+        window = self.window if is_given("window.size") else replace(self.window, size=model.frames_seen())
         train = self.train
         if recipe is not None and not is_given("train.batch_size"):
             train = replace(
@@ -141,6 +140,18 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in train.items() if name != "teacher_forcing"}
         values["train"] = {**kept, "rollout": {"forcing": [1.0 if forced else 0.0]}}
     return values
+
+
+def preferred(best: Described, own: Described, given: Collection[str], *, where: str) -> Described:
+    """The `best` description, with the fields that were `given`, at any depth, as in one's `own`."""
+    chosen: dict[str, Any] = {}
+    for known in fields(best):
+        name, mine, theirs = f"{where}.{known.name}", getattr(own, known.name), getattr(best, known.name)
+        if name in given:
+            chosen[known.name] = mine
+        elif is_dataclass(theirs):
+            chosen[known.name] = preferred(theirs, mine, given, where=name)
+    return replace(best, **chosen)
 
 
 def read_run(path: str | Path) -> Run[Any]:

@@ -8,7 +8,7 @@ All three follow one rule: what is not said comes from the data (channels, axes,
 recipe (options; for models still to be built also their settings).
 """
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ssno.models.config import OperatorConfig
 from ssno.runs.folder import open_run
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as named_recipe
+from ssno.runs.resuming import leaves
 from ssno.runs.run import Run, read_run
 from ssno.runs.saved import reference_spacing
 from ssno.runs.unrolling import check_frames
@@ -77,7 +78,8 @@ def task_for(
     )
     alignment = alignment or defaults_of(data.name).alignment
     if isinstance(model, OperatorConfig):
-        chosen = [f"model.{f.name}" for f in fields(model) if getattr(model, f.name) != getattr(type(model)(), f.name)]
+        usual = dict(leaves(type(model)().to_json()))
+        chosen = [f"model.{name}" for name, value in leaves(model.to_json()) if value != usual[name]]
         run = Run(model=model, train=options, alignment=alignment).completed(data, recipe=recipe, given=chosen)
         model = run.build_model()
     described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
@@ -142,9 +144,9 @@ def held_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
 
 
 def frames_seen(model: nn.Module) -> int:
-    """How many frames a model looks at: its memory, or the frames it takes as channels."""
-    taken = getattr(model, "frames_as_channels", 0)
-    return taken or int(getattr(getattr(model, "config", None), "memory_window", 1))
+    """How many frames a model looks at, by its description, or without one by its own word."""
+    config = getattr(model, "config", None)
+    return config.frames_seen() if isinstance(config, OperatorConfig) else getattr(model, "frames_as_channels", 0) or 1
 
 
 def check_fit(model: nn.Module, data: Trajectories) -> None:

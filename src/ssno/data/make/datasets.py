@@ -1,19 +1,7 @@
 """Named datasets and their sizes: from `("ks", "paper")` to a problem and counts of trajectories.
 
-A dataset is a problem; a preset says how large. Options of the problem given by name override the preset.
-
-| dataset | `tiny` | `small` | `paper` |
-|---|---|---|---|
-| ks | 8/2/2 | 512/64/64 | 2048/256/256; 512 points, 26 frames, once per viscosity (0.075, 0.1, 0.125) |
-| burgers | 8/2/2, 256 cells, 41 frames | 256/64/64 | 2048/-/1000; 1024 cells, 141 frames |
-| heat, advection-diffusion, heat-box | 8/2/2 | 256/32/32 | 1024/128/128 |
-| gray-scott | 8/2/2, 32^2 | 128/16/32, 64^2 | 512/64/64; solved on 128^2, stored on 64^2, 24 frames |
-| torus-li | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 256^2, stored on 64^2, 20 frames |
-| torus-vis, torus-vis-force | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/200/200; solved on 256^2, stored on 64^2, 20 frames |
-| ce-rm | 8/2/2, 32^2 | 128/-/32, 64^2 | 1000/-/200; solved on 128^2, stored on 64^2, 11 frames |
-| gce-rt | 8/2/2, 32^2 | 128/-/32, 64^2 | as ce-rm; solved on 256^2 (a quarter of them), averaged to 128^2 |
-| swe, swe-vortical | 8/2/2, 32 x 64, 12 frames | 128/16/32, 32 x 64 | 256/32/32; 256 x 512, 101 frames |
-| kt-foil | 8/2/2, 512 points | 256/32/128, 4096 points | 720/80/200; 16384 points |
+A dataset is a problem; a preset says how large. Options of the problem given by name override the preset. All sizes
+side by side: docs/data.md.
 
 The paper selects Burgers, TorusLi and Euler models on the test trajectories. Here test trajectories choose nothing:
 where there is no validation split (-), loading holds out the last tenth of the training trajectories for it.
