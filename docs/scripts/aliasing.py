@@ -22,7 +22,8 @@ from ssno.base.provenance import provenance
 from ssno.data.options import DataOptions
 from ssno.forecasting.scores import score
 from ssno.layers import sweeps
-from ssno.layers.block import ScanWeights, gate
+from ssno.layers.block import ScanWeights
+from ssno.layers.gate import gate
 from ssno.training.reporter import Silent
 from ssno.transforms.periodic import resample
 

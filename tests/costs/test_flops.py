@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from ssno.costs.flops import TRANSCENDENTAL, count_flops
-from ssno.layers.block import gate
+from ssno.layers.gate import gate
 from ssno.layers.head import Head
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig

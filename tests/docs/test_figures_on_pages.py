@@ -14,7 +14,6 @@ from benchmarks.tables import BEGIN, END, tables
 from ssno.base.device import SWITCH
 from ssno.cli.main import VERBS
 from ssno.cli.models import describe
-from ssno.cli.train import parse, take_out
 from ssno.costs import Contest, Contestant, published_flops
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.forecasting.scores import EVERY
@@ -86,12 +85,6 @@ def test_sphere_shows_the_stored_rules(case: str) -> None:
         row = next(line for line in table.splitlines() if line.startswith(f"| {name}"))
         shown = [float(cell.strip(" *")) for cell in row.strip("|").split("|")[1:-1]]
         assert shown == pytest.approx(stored("sphere-rules")[case][name]["rel_l2_area"], rel=1e-2)
-
-
-@pytest.mark.parametrize("command", re.findall(r"^ssno train (ks .*)$", page("training"), flags=re.MULTILINE))
-def test_training_shows_commands_that_parse(command: str) -> None:
-    words, options = take_out(command.split(), "--model", "--recipe", "--config", "--processes")
-    assert parse(words, options).dataset == "ks"
 
 
 def test_training_shows_every_mode_of_unrolling() -> None:

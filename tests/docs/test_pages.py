@@ -2,16 +2,20 @@
 
 Blocks of a page share one empty folder and one set of Python names, from top to bottom. `python` and `sh` run as they
 stand, lines of `text` must have been printed by the block before, and commands in `bash` blocks (too long to run here,
-or for other machines) must be ones we have.
+or for other machines) must parse.
 """
 
+import functools
+import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from ssno.cli.main import VERBS, main
+from ssno.cli.main import find_verb, main
+from ssno.cli.train import take_out
+from ssno.data.make.datasets import DATASETS, build_problem
 from ssno.experiments.paper import PAPER
 from ssno.models import registry
 
@@ -77,11 +81,51 @@ def test_every_block_runs_and_prints_what_the_page_shows(page: Path, tmp_path: P
     assert [path for path in LEFT.get(page.name, []) if not (tmp_path / path).is_file()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_is_one_we_have(page: Path) -> None:
+def commands_on(page: Path) -> list[str]:
+    """The commands of ours in blocks for a shell."""
     shell = "\n".join(block for kind, block in blocks(page) if kind in ("bash", "sh"))
-    commands = [shlex.split(line, comments=True) for line in re.findall(r"^ssno (.+)$", shell, re.MULTILINE)]
-    assert [words for words in commands if not VERBS.keys() & {words[0], " ".join(words[:2])}] == []
+    return [line.removesuffix(" &") for line in re.findall(r"^ssno (.+)$", shell, re.MULTILINE)]
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [(page, command) for page in PAGES for command in commands_on(page)],
+    ids=lambda part: str(part)[-60:],
+)
+def test_every_command_parses(page: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, verb, rest = find_verb(shlex.split(command, comments=True))
+    module = importlib.import_module(f"ssno.cli.{verb.module}")
+    if verb.raw:
+        words, chosen = take_out(
+            [word for word in rest if word != "auto"], "--model", "--recipe", "--config", "--processes"
+        )
+        if "--config" not in chosen:  # that file is the user's
+            module.parse(words, chosen)
+        return
+    function = functools.wraps(getattr(module, verb.function))(lambda *arguments, **options: None)
+    monkeypatch.setattr(module, verb.function, function)
+    main(shlex.split(command, comments=True))
+
+
+def test_the_readme_looks_at_the_run_that_it_trains() -> None:
+    commands = commands_on(ROOT / "README.md")
+    (dataset,) = (line.split()[1] for line in commands if line.startswith("train "))
+    looked_at = {name for line in commands for name in re.findall(r"runs/([\w.-]+)", line) if "compare" not in line}
+    assert looked_at == {f"{dataset}-ssno"}
+
+
+def test_every_dataset_is_on_the_page_with_its_sizes() -> None:
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8").partition("## Datasets and sizes")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `") and "/" in line]
+    listed = {name: row for row in rows for name in re.findall(r"`([\w-]+)`", row[0]) if len(row) == 6}
+    assert listed.keys() == DATASETS.keys()
+    for name, row in listed.items():
+        for preset, cell in zip(("tiny", "small", "paper"), row[2:5], strict=True):
+            size = DATASETS[name].sizes[preset]
+            assert cell.split()[0] == f"{size.train}/{size.valid or '-'}/{size.test}", (name, preset)
+        problem = build_problem(name, "paper")
+        grid = " x ".join(str(axis.points) for axis in problem.axes)
+        assert row[5] == (f"{grid} points" if name == "kt-foil" else f"{len(problem.times)} x {grid}"), name
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("[A-QS-Z]*.md"), ROOT / "REPRODUCTION.md"], ids=lambda p: p.name)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ssno import models, pde
+from ssno.data.make.datasets import DATASETS
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "REPRODUCTION.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
@@ -34,3 +37,10 @@ def test_imports_are_of_exported_names(path: Path) -> None:
             named = [alias.name for alias in node.names if not module.endswith(f".{alias.name}")]  # like its module
             private += [f"{module}.{name}" for name in named if name not in exported]
     assert not private, private
+
+
+def test_every_model_and_every_problem_is_public() -> None:
+    configs = {config.__name__ for config in models.ALL_MODELS.values()}
+    networks = {name.removesuffix("Config") for name in configs}
+    assert configs | networks <= set(models.__all__)
+    assert {dataset.problem.__name__ for dataset in DATASETS.values()} <= set(pde.__all__)

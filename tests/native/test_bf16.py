@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from ssno.base.live_memory import peak_memory
 from ssno.base.threads import threads
-from ssno.layers.block import GateFunction, plain_gate
+from ssno.layers.gate import GateFunction, plain_gate
 from ssno.layers.head import HeadFunction, plain_head
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOUni, SSNOUniConfig

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal
 
 from ssno.base.threads import threads
-from ssno.layers.block import gate
+from ssno.layers.gate import gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOVM, SSNOVMConfig

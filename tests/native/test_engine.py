@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ssno.base.threads import threads
-from ssno.layers.block import GateFunction, gate, plain_gate
+from ssno.layers.gate import GateFunction, gate, plain_gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.layers.modes import ModeOptions
 from ssno.models.reference import Reference

@@ -1,7 +1,8 @@
 """Learnable pieces that models are made of."""
 
-from ssno.layers.block import GatedBlock, ScanWeights, gate, gated_scan, scan_weights
+from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
 from ssno.layers.factorised_attention import FactorisedAttention
+from ssno.layers.gate import gate
 from ssno.layers.head import Head
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.memory import MemoryKernel, TemporalMemory

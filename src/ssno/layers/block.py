@@ -6,10 +6,7 @@
 Blocks differ in the system behind the kernel: diagonal (`ssno.layers.s4d`), diagonal plus low rank (`ssno.layers.s4`).
 One block scans in one direction; a forward and a backward one share a scan (`ssno.layers.sweeps`). r counts residuals.
 
-A gate is computed in three ways that agree to rounding: written out for PyTorch to differentiate and compile
-(`plain_gate`); with a backward pass that keeps y alone and works through the positions in pieces that fit the cache
-(`GateFunction`); and the same in native code (`ssno.native`), where scan and gate share one backward pass
-(`GatedScanFunction`).
+How gates are computed: `ssno.layers.gate`. In native code scan and gate share one backward pass (`GatedScanFunction`).
 
 Axes: b line, h channel, g = 2h gated channel, d direction, l grid point, p position; o and i: what comes before and
 after the scanned axis. `forward` takes (b, h, l) like every sequence layer; models call `gated_scan` with (h, o, l, i),
@@ -17,27 +14,32 @@ the layout of a field with its channel first, in which a scan is one matrix prod
 """
 
 import abc
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
+from ssno.layers.gate import gate, plain_gate
 from ssno.native import operations
-from ssno.native.engine import fused, plain
+from ssno.native.engine import fused
 from ssno.native.precision import whole_numbers
 from ssno.native.twice import gradients
 from ssno.ssm.convolution import Direction
 from ssno.ssm.fused import computed_scan, plain_scan
 from ssno.ssm.kernel import ENDS, Boundary
-from ssno.ssm.scan import ScanMethod, carries_states, choose_for_taps, prepared_taps, scan_taps, turned_round
+from ssno.ssm.scan import (
+    ScanMethod,
+    carries_states,
+    choose_for_taps,
+    prepared_taps,
+    scan_taps,
+    turned_round,
+    with_skip,
+)
 from ssno.ssm.transfer import Sampling, Transfer, choose_sampling, extended, fit_taps
-
-PIECE = 16384
-"""Positions handled at a time by `GateFunction`: fastest between 2048 and 16384, steadiest on a busy machine here."""
 
 
 class GatedBlock(nn.Module, abc.ABC):
@@ -91,13 +93,6 @@ class CarryingBlock(GatedBlock):
     @abc.abstractmethod
     def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
         """The scan and skip x, by carrying states along."""
-
-
-def with_skip(
-    kernel: Float[Tensor, "*systems h l"], skip: Float[Tensor, "*systems h"]
-) -> Float[Tensor, "*systems h l"]:
-    """Kernels with the skip added at distance zero: the taps of kernel * x + skip x."""
-    return torch.cat([kernel[..., :1] + skip[..., None], kernel[..., 1:]], dim=-1)
 
 
 class ScanWeights(NamedTuple):
@@ -226,94 +221,6 @@ def gated_scan(
     return out.view(x.shape)
 
 
-def gate(
-    y: Float[Tensor, "h d p"],
-    weight: Float[Tensor, "d g h"],
-    bias: Float[Tensor, "d g"],
-    *,
-    residual: Float[Tensor, "h p"] | None = None,
-    residual_weight: int = 0,
-) -> Float[Tensor, "h p"]:
-    """Gate and sum all directions, and add `residual_weight` times the residual."""
-    if plain():
-        return plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
-    residual, y = residual if residual_weight else None, y.contiguous()
-    if not torch.is_grad_enabled():
-        return computed_gate(y, weight, bias, residual, residual_weight)
-    return GateFunction.apply(y, weight, bias, residual, residual_weight)
-
-
-def plain_gate(
-    y: Tensor, weight: Tensor, bias: Tensor, *, residual: Tensor | None = None, residual_weight: int = 0
-) -> Tensor:
-    """The formula, written out."""
-    out = residual_weight * residual if residual_weight and residual is not None else None
-    for direction, (matrix, shift) in enumerate(zip(weight, bias, strict=True)):
-        mixed = torch.addmm(shift[:, None], matrix, functional.gelu(y[:, direction]))
-        gated = functional.glu(mixed, dim=0)
-        out = gated if out is None else out + gated
-    assert out is not None, "at least one direction"
-    return out
-
-
-def computed_gate(y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int) -> Tensor:
-    """The formula in native code, or piece by piece."""
-    if fused(y, weight, bias):
-        return operations.gate_forward(y, weight, bias, residual, residual_weight)
-    if y.shape[2] <= PIECE:  # one piece: fewer and larger operations
-        gated = functional.glu(torch.baddbmm(bias[..., None], weight, functional.gelu(y).transpose(0, 1)), dim=1).sum(0)
-        return gated if residual is None else gated.add_(residual, alpha=residual_weight)
-    out = torch.mul(residual, residual_weight) if residual is not None else torch.zeros_like(y[:, 0])
-    for piece, active, mixed in pieces(y, 1):
-        for direction in range(y.shape[1]):
-            here = y[:, direction, piece]
-            torch.ops.aten.gelu.out(here, out=active)
-            torch.addmm(bias[direction, :, None], weight[direction], active, out=mixed)
-            value, openness = mixed.chunk(2)
-            out[:, piece].addcmul_(value, openness.sigmoid_())
-    return out
-
-
-class GateFunction(torch.autograd.Function):
-    """`gate` with a backward pass that keeps y and the weights, nothing else."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int
-    ) -> Tensor:
-        ctx.save_for_backward(y, weight, bias)
-        ctx.residual_weight = residual_weight
-        return computed_gate(y, weight, bias, residual, residual_weight)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        y, weight, bias = ctx.saved_tensors
-        grad_residual = None
-        if ctx.needs_input_grad[3]:
-            grad_residual = grad if ctx.residual_weight == 1 else ctx.residual_weight * grad
-        if torch.is_grad_enabled():
-            return *gradients(plain_gate, (y, weight, bias), grad), grad_residual, None
-        if fused(y, weight, bias):
-            return *operations.gate_backward(y, weight, bias, grad), grad_residual, None
-        grad_y, grad_weight, grad_bias = torch.empty_like(y), torch.zeros_like(weight), torch.zeros_like(bias)
-        for piece, active, mixed, scratch in pieces(y, 2):
-            for direction in range(y.shape[1]):
-                here = y[:, direction, piece]
-                torch.ops.aten.gelu.out(here, out=active)
-                torch.addmm(bias[direction, :, None], weight[direction], active, out=mixed)
-                value, openness = mixed.chunk(2)
-                openness.sigmoid_()
-                torch.mul(grad[:, piece], openness, out=scratch)  # gradient of the value
-                value.mul_(scratch)
-                torch.addcmul(value, value, openness, value=-1, out=openness)  # gradient of the gate
-                value.copy_(scratch)
-                grad_weight[direction].addmm_(mixed, active.t())
-                grad_bias[direction] += mixed.sum(1)
-                torch.mm(weight[direction].t(), mixed, out=scratch)
-                torch.ops.aten.gelu_backward.grad_input(scratch, here, grad_input=grad_y[:, direction, piece])
-        return grad_y, grad_weight, grad_bias, grad_residual, None
-
-
 class GatedScanFunction(torch.autograd.Function):
     """Scan and gate in native code, with one backward pass that adds the residual's gradient on the way."""
 
@@ -351,16 +258,3 @@ def _plain_gated_scan(ctx: Any, x: Tensor, taps: Tensor, weight: Tensor, bias: T
     y = plain_scan(x, taps, **ctx.options).flatten(2)
     residual = x.reshape(x.shape[0], -1)
     return plain_gate(y, weight, bias, residual=residual, residual_weight=ctx.residual_weight).view(x.shape)
-
-
-def pieces(y: Float[Tensor, "h d p"], narrow: int) -> Iterator[tuple[Any, ...]]:
-    """Slices of the positions, each with room for one wide (2h) and `narrow` narrow (h) sets of features, reused."""
-    channels, _, positions = y.shape
-    size = min(PIECE, positions)
-    buffers = [y.new_empty(rows * size) for rows in (channels, 2 * channels, *[channels] * (narrow - 1))]
-    for first in range(0, positions, size):
-        count = min(size, positions - first)
-        yield (
-            slice(first, first + count),
-            *(buffer[: buffer.numel() // size * count].view(-1, count) for buffer in buffers),
-        )

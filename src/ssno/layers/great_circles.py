@@ -25,7 +25,8 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from ssno.layers.block import GatedBlock, ScanWeights, gate
+from ssno.layers.block import GatedBlock, ScanWeights
+from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
 from ssno.layers.sweeps import Residual, Sweep, TwoWayScan
 from ssno.transforms.sphere import transform_of

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of
-from ssno.layers.block import GatedBlock, ScanWeights, gate, gated_scan, scan_weights
+from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
+from ssno.layers.gate import gate
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
 from ssno.native.engine import plain

@@ -21,7 +21,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.layers.block import GatedBlock, ScanWeights, gate
+from ssno.layers.block import GatedBlock, ScanWeights
+from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
 from ssno.layers.sweeps import GridSweep, Residual, TwoWayScan, around
 from ssno.ssm.kernel import Boundary

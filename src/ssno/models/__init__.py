@@ -4,6 +4,8 @@ from ssno.models.baselines.factformer import Factformer, FactformerConfig
 from ssno.models.baselines.ffno import FFNO, FFNOConfig
 from ssno.models.baselines.fno import FNO, FNOR, FNOConfig, FNORConfig
 from ssno.models.baselines.gkt import GKT, GKTConfig
+from ssno.models.baselines.sfno import SFNO, SFNOConfig
+from ssno.models.baselines.transolver import Transolver, TransolverConfig
 from ssno.models.baselines.trivial import Linear, LinearConfig, Persistence, PersistenceConfig
 from ssno.models.baselines.unet import UNet, UNetConfig
 from ssno.models.bundled import bundled_folders, locate
@@ -15,17 +17,30 @@ from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, NeuralOperator, OperatorState, Spacing
 from ssno.models.pretrained import Pretrained, load_weights
 from ssno.models.reference import Reference
-from ssno.models.registry import MODELS, known_models, model_config, register_model
+from ssno.models.registry import ALL_MODELS, MODELS, known_models, model_config, register_model
 from ssno.models.ssno import SSNO, ScanConfig, ScanOperator, SSNOConfig
 from ssno.models.ssno_product import SSNOProduct, SSNOProductConfig
-from ssno.models.variants import SSNOFF, SSNOVM, SSNOFFConfig, SSNOUni, SSNOUniConfig, SSNOVMConfig
+from ssno.models.ssno_slices import SSNOSlices, SSNOSlicesConfig
+from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig
+from ssno.models.variants import (
+    SSNOFF,
+    SSNOVM,
+    SSNOFFConfig,
+    SSNOSelective,
+    SSNOSelectiveConfig,
+    SSNOUni,
+    SSNOUniConfig,
+    SSNOVMConfig,
+)
 
 __all__ = [
+    "ALL_MODELS",
     "FFNO",
     "FNO",
     "FNOR",
     "GKT",
     "MODELS",
+    "SFNO",
     "SSNO",
     "SSNOFF",
     "SSNOVM",
@@ -51,16 +66,25 @@ __all__ = [
     "PersistenceConfig",
     "Pretrained",
     "Reference",
+    "SFNOConfig",
     "SSNOConfig",
     "SSNOFFConfig",
     "SSNOProduct",
     "SSNOProductConfig",
+    "SSNOSelective",
+    "SSNOSelectiveConfig",
+    "SSNOSlices",
+    "SSNOSlicesConfig",
     "SSNOUni",
     "SSNOUniConfig",
     "SSNOVMConfig",
     "ScanConfig",
     "ScanOperator",
     "Spacing",
+    "SphereSSNO",
+    "SphereSSNOConfig",
+    "Transolver",
+    "TransolverConfig",
     "UNet",
     "UNetConfig",
     "bundled_folders",

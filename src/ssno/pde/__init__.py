@@ -15,6 +15,7 @@ from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
 from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
+from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
 from ssno.pde.schemes.integrators import etdrk4, ifrk4
 
@@ -33,6 +34,7 @@ __all__ = [
     "Problem",
     "RayleighTaylor",
     "RichtmyerMeshkov",
+    "ShallowWater",
     "Solution",
     "SolverDiverged",
     "SpectralEquation",
@@ -40,6 +42,7 @@ __all__ = [
     "TorusLi",
     "TorusVis",
     "TorusVisForce",
+    "VorticalShallowWater",
     "burgers",
     "etdrk4",
     "flow_of",

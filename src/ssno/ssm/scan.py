@@ -72,6 +72,13 @@ def prepared_taps(
     return None if maker is None else maker(taps, directions, periodic)
 
 
+def with_skip(
+    kernel: Float[Tensor, "*systems h l"], skip: Float[Tensor, "*systems h"]
+) -> Float[Tensor, "*systems h l"]:
+    """Kernels with the skip added at distance zero: the taps of kernel * x + skip x."""
+    return torch.cat([kernel[..., :1] + skip[..., None], kernel[..., 1:]], dim=-1)
+
+
 def turned_round(directions: Sequence[Direction]) -> int:
     """Directions as native code takes them: bit d is set if direction d goes backwards."""
     return sum(1 << d for d, direction in enumerate(directions) if direction == "backward")
@@ -129,5 +136,4 @@ def scan(
     if method not in ("fft", "toeplitz"):
         raise ValueError(f"`method` must be 'auto', 'fft', 'toeplitz' or 'chunked', got {method!r}.")
     taps = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
-    taps = torch.cat([taps[:, :1] + skip[:, None], taps[:, 1:]], dim=1)
-    return convolve(x, taps, direction=direction, periodic=boundary not in ENDS, method=method)
+    return convolve(x, with_skip(taps, skip), direction=direction, periodic=boundary not in ENDS, method=method)
