@@ -23,16 +23,21 @@ def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
 @pytest.mark.parametrize("written", ["page.md", "docs/page.md"])
 def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
     shutil.copytree(RESULTS / "headline", tmp_path / "made" / "cpu" / "headline")
-    (tmp_path / "made" / "cpu" / "headline" / "dots.png").write_bytes(b"picture")
+    for picture in ("dots.png", "shown-nowhere.png"):
+        (tmp_path / "made" / "cpu" / "headline" / picture).write_bytes(b"picture")
     page = tmp_path / written
     page.parent.mkdir(exist_ok=True)
-    page.write_text("<!-- summary -->\nold\n<!-- end -->\n<!-- verdicts headline -->\n| **perhaps** |\n<!-- end -->\n")
+    page.write_text(
+        "![](reproduce-dots.png)\n<!-- summary -->\nold\n<!-- end -->\n"
+        "<!-- verdicts headline -->\n| **perhaps** |\n<!-- end -->\n"
+    )
     main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made")])
     assert "headline" in capsys.readouterr().out
     assert "| `headline`, cpu |" in page.read_text()
     assert "| KS 0.1: SS-NO below FFNO | **holds** |" in page.read_text()
     assert "perhaps" not in page.read_text()
-    assert (tmp_path / "docs" / "images" / "reproduce-dots.png").read_bytes() == b"picture"
+    (picture,) = (tmp_path / "docs" / "images").iterdir()
+    assert (picture.name, picture.read_bytes()) == ("reproduce-dots.png", b"picture")
     assert (tmp_path / "results" / "reproduce" / "headline" / "finding.json").is_file()
 
 
@@ -45,6 +50,7 @@ def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
         write_document(made / "finding.json", content, format=FORMAT, version=VERSION)
         (made / "cost.png").write_bytes(scale.encode())
         with page.open("a") as text:
+            text.write(f"![](reproduce-{place('cost.png', scale).replace('/', '-')})\n")
             text.write(f"<!-- table {place('cost', scale)} 0 -->\n<!-- end -->\n<!-- summary -->\n<!-- end -->\n")
         main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made"), "--scale", scale])
     assert "<!-- table cost 0 -->\ncpu\n" in page.read_text()

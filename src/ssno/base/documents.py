@@ -74,16 +74,14 @@ def read_json(path: Path, *, remedy: str, limit: int = LARGEST) -> Any:
         raise DocumentError(f"{path} is not valid JSON ({error}). {remedy}") from None
 
 
-def write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:
+def write_json(path: Path, value: Any) -> None:
     """Write a JSON file, whole or not at all."""
-    write_whole(path, (to_text(value, indent=indent) + "\n").encode())
+    write_whole(path, (to_text(value, indent=1) + "\n").encode())
 
 
-def read_document(
-    path: Path, *, format: str, versions: Collection[int], remedy: str, limit: int = LARGEST
-) -> dict[str, Any]:
+def read_document(path: Path, *, format: str, versions: Collection[int], remedy: str) -> dict[str, Any]:
     """The object in a JSON file that says which format and version it has; both are checked, and stay in it."""
-    content = read_json(path, remedy=remedy, limit=limit)
+    content = read_json(path, remedy=remedy)
     found = content.get("format") if isinstance(content, dict) else None
     if found != format:
         raise DocumentError(f"{path} does not have the format {format!r}, it has {found!r}. {remedy}")

@@ -117,24 +117,24 @@ def task_tables(rows: Iterable[Row], *, grid: str, batch: int) -> tuple[Table, T
     return times, needs
 
 
-def fastest(rows: Iterable[Row], *, model: str = "ssno") -> list[str]:
-    """A line per contest: which model was fastest, and how far behind `model` was. Overlapping quartiles tie."""
+def fastest(rows: Iterable[Row]) -> list[str]:
+    """A line per contest: which model was fastest, and how far behind SS-NO was. Overlapping quartiles tie."""
     lines = []
     contests: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         contests.setdefault((row["task"], row["grid"], row["batch"]), []).append(row)
     for (task, grid, batch), entered in contests.items():
         best = min(entered, key=lambda row: row["ms"])
-        ours = next((row for row in entered if row["model"] == model), None)
+        ours = next((row for row in entered if row["model"] == "ssno"), None)
         if ours is None:
             continue
         where = f"{task}, {grid} points, batch {batch}"
         if ours is best:
-            lines.append(f"{where}: {model} is fastest ({best['ms']:.3g} ms).")
+            lines.append(f"{where}: ssno is fastest ({best['ms']:.3g} ms).")
         elif ours["ms_lower"] <= best["ms_upper"]:
-            lines.append(f"{where}: {model} ties with {best['model']} ({ours['ms']:.3g} and {best['ms']:.3g} ms).")
+            lines.append(f"{where}: ssno ties with {best['model']} ({ours['ms']:.3g} and {best['ms']:.3g} ms).")
         else:
-            behind = f"{model} takes {ours['ms'] / best['ms']:.1f} times that"
+            behind = f"ssno takes {ours['ms'] / best['ms']:.1f} times that"
             lines.append(f"{where}: {best['model']} is fastest ({best['ms']:.3g} ms), {behind}.")
     return lines
 

@@ -106,7 +106,7 @@ def chunks(data: Trajectories, *, size: int = CHUNK) -> Iterator[slice]:
         yield slice(start, min(start + step, len(data)))
 
 
-def summarise(data: Trajectories, *, finite: bool = True, size: int = CHUNK) -> Summary:
+def summarise(data: Trajectories, *, size: int = CHUNK) -> Summary:
     """Statistics over all trajectories, frames and points, reading a chunk at a time.
 
     The first frame of a flow past a body is the undisturbed stream, no flow: on clouds of points it does not count.
@@ -116,7 +116,7 @@ def summarise(data: Trajectories, *, finite: bool = True, size: int = CHUNK) -> 
     total = None
     for chunk in chunks(data, size=size):
         first = int(data.grid_type == "points")
-        part = Summary.of(data.read(chunk, finite=finite), first=first, mask=data.mask_channel)
+        part = Summary.of(data.read(chunk), first=first, mask=data.mask_channel)
         total = part if total is None else total.merged(part)
     assert total is not None
     return total

@@ -1,6 +1,6 @@
 """Forecasters side by side on the same trajectories."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -10,7 +10,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.tables import Sheet, number
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.scores import TRAINING, Scores, score
+from ssno.forecasting.scores import Scores, score
 from ssno.models.count import count_parameters
 from ssno.models.registry import model_config
 
@@ -40,11 +40,9 @@ def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecas
     }
 
 
-def compare(
-    forecasters: Mapping[str, Forecaster], data: Trajectories, *, metrics: Collection[str] = TRAINING
-) -> list[Row]:
+def compare(forecasters: Mapping[str, Forecaster], data: Trajectories) -> list[Row]:
     """Score every forecaster on the same trajectories, best first."""
-    rows = [Row(name, count_parameters(f.model), score(f, data, metrics=metrics)) for name, f in forecasters.items()]
+    rows = [Row(name, count_parameters(f.model), score(f, data)) for name, f in forecasters.items()]
     return sorted(rows, key=lambda row: row.scores.means["rel_l2"])
 
 

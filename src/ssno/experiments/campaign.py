@@ -67,7 +67,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, which the workers have to be told."""
 
 
-def missing_data(trials: Iterable[Trial], *, root: Path = Path("data")) -> dict[Path, Plan]:
+def missing_data(trials: Iterable[Trial]) -> dict[Path, Plan]:
     """The datasets that have to be made, or finished, before these trials can run: where, and what."""
     missing: dict[Path, Plan] = {}
     for name, preset, viscosity in dict.fromkeys(
@@ -75,7 +75,7 @@ def missing_data(trials: Iterable[Trial], *, root: Path = Path("data")) -> dict[
     ):
         options = {} if viscosity is None else {"viscosity": viscosity}
         plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
-        folder = root / folder_name(plan.problem, str(preset))
+        folder = Path("data") / folder_name(plan.problem, str(preset))
         if not (folder / MANIFEST).is_file():  # one that was interrupted goes on
             missing[folder] = plan
     return missing

@@ -32,7 +32,7 @@ def write_page(page: Path, *, collected_from: Path) -> list[str]:
     folder = page.resolve().parent
     root = folder.parent if folder.name == "docs" else folder
     results, images = root / "results" / "reproduce", root / "docs" / "images"
-    taken = []
+    text, taken = page.read_text(encoding="utf-8"), []
     for path in sorted(collected_from.glob("*/finding.json")):
         made, scale = path.parent, conclusion(collected_from, path.parent.name)["scale"]
         name = place(made.name, scale)
@@ -42,9 +42,11 @@ def write_page(page: Path, *, collected_from: Path) -> list[str]:
             if (made / kept).is_file():
                 shutil.copyfile(made / kept, results / name / kept)
         for picture in made.glob("*.png"):
-            shutil.copyfile(picture, images / f"reproduce-{place(picture.name, scale).replace('/', '-')}")
+            shown = images / f"reproduce-{place(picture.name, scale).replace('/', '-')}"
+            if shown.name in text or shown.exists():  # on this page, or on another one
+                shutil.copyfile(picture, shown)
         taken.append(name)
-    write_whole(page, filled(page.read_text(encoding="utf-8"), results).encode())
+    write_whole(page, filled(text, results).encode())
     return taken
 
 

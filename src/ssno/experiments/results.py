@@ -148,7 +148,7 @@ class Results:
         ]
 
 
-def curve_of(lines: Sequence[Mapping[str, Any]], metric: str = "rel_l2") -> tuple[tuple[int, float], ...]:
+def curve_of(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, float], ...]:
     """Epoch and validation error from the lines of a metrics.jsonl."""
-    scored = [line for line in lines if line.get("kind") == "epoch" and metric in line]
-    return tuple((int(line["epoch"]) + 1, float(line[metric])) for line in scored)
+    scored = [line for line in lines if line.get("kind") == "epoch" and "rel_l2" in line]
+    return tuple((int(line["epoch"]) + 1, float(line["rel_l2"])) for line in scored)

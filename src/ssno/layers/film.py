@@ -12,15 +12,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+HIDDEN = 64
+"""Width between parameters and scales."""
+
 
 class Film(nn.Module):
     """From the parameters of a frame to a scale and a shift for every channel of every block."""
 
-    def __init__(self, parameters: int, *, channels: int, blocks: int, hidden: int = 64):
+    def __init__(self, parameters: int, *, channels: int, blocks: int):
         super().__init__()
         self.blocks, self.channels = blocks, channels
-        self.first = nn.Linear(parameters, hidden)
-        self.last = nn.Linear(hidden, blocks * 2 * channels)
+        self.first = nn.Linear(parameters, HIDDEN)
+        self.last = nn.Linear(HIDDEN, blocks * 2 * channels)
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 

@@ -186,10 +186,8 @@ def resampled(
     return here.synthesise(there.analyse(fields))
 
 
-def low_passed(
-    fields: Float[Tensor, "*batch lat lon"], *, degrees: int | None = None
-) -> Float[Tensor, "*batch lat lon"]:
-    """Fields on the equiangular grid cut to their lowest degrees, by default L = ceil(nlat / 3)."""
+def low_passed(fields: Float[Tensor, "*batch lat lon"]) -> Float[Tensor, "*batch lat lon"]:
+    """Fields on the equiangular grid cut to their lowest L = ceil(nlat / 3) degrees."""
     nlat, nlon = fields.shape[-2:]
-    transform = transform_of(nlat, nlon, degrees or degrees_of(nlat), fields.dtype).to(fields.device)
+    transform = transform_of(nlat, nlon, degrees_of(nlat), fields.dtype).to(fields.device)
     return transform.synthesise(transform.analyse(fields))

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ssno.plots.style import look
 
 
-def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], *, metric: str = "rel_l2") -> Figure:
+def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     """Training loss and validation error over epochs; `runs` maps names to the lines of their metrics.jsonl.
 
     An epoch without a number (not validated, or damaged) is left out.
@@ -18,11 +18,11 @@ def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], *, metric: str 
         figure = Figure(figsize=(7, 3.6))
         left, right = figure.subplots(1, 2, sharex=True)
         for name, lines in runs.items():
-            for axes, what in ((left, "train_loss"), (right, metric)):
+            for axes, what in ((left, "train_loss"), (right, "rel_l2")):
                 known = [line for line in lines if line["kind"] == "epoch" and isinstance(line.get(what), int | float)]
                 axes.plot([line["epoch"] + 1 for line in known], [line[what] for line in known], label=name)
         left.set(title="training loss (one step)", xlabel="epoch", yscale="log")
-        right.set(title=f"validation {metric} (rollout)", xlabel="epoch", yscale="log")
+        right.set(title="validation rel_l2 (rollout)", xlabel="epoch", yscale="log")
         right.legend()
         return figure
 

@@ -42,7 +42,6 @@ def pressure_panels(
     wall: Bool[np.ndarray, " p"],
     *,
     speed: float = 1.0,
-    title: str = "",
 ) -> Figure:
     """C_p near the foil: truth, forecast and their difference. Wall points are in order around the contour."""
     mesh = Triangulation(*place.T)
@@ -66,7 +65,7 @@ def pressure_panels(
             axes.fill(*contour.T, facecolor="0.6", edgecolor=ink(), linewidth=0.8)
             axes.set(xlim=AROUND[0], ylim=AROUND[1], aspect="equal", title=name, xticks=[], yticks=[])
             figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
-        figure.suptitle(title or "pressure coefficient C_p")
+        figure.suptitle("pressure coefficient C_p")
         return figure
 
 
@@ -76,7 +75,6 @@ def pressure_curve(
     forecast: Float[np.ndarray, " m"],
     *,
     speed: float = 1.0,
-    title: str = "",
 ) -> Figure:
     """C_p along the wall over x, and the foil below it."""
     closed = np.append(np.arange(len(contour)), 0)
@@ -86,7 +84,7 @@ def pressure_curve(
         curve.plot(contour[:, 0], 2 * truth / speed**2, color=ink(), label="truth")
         curve.plot(contour[:, 0], 2 * forecast / speed**2, color=palette()[1], linestyle="--", label="forecast")
         curve.invert_yaxis()
-        curve.set(ylabel="C_p", title=title or "pressure along the wall")
+        curve.set(ylabel="C_p", title="pressure along the wall")
         curve.legend()
         shape.plot(*contour[closed].T, color=ink())
         shape.set_aspect("equal", adjustable="datalim")

@@ -63,14 +63,13 @@ def draw_globe(
     field: Float[np.ndarray, "lat lon"],
     *,
     latitude: float = 30.0,
-    longitude: float = 0.0,
     colour_map: str,
     low: float,
     high: float,
 ) -> AxesImage:
     """A globe on the given axes; `set_data(seen_from(...))` of the returned image turns it."""
     image = axes.imshow(
-        seen_from(field, latitude=latitude, longitude=longitude),
+        seen_from(field, latitude=latitude, longitude=0.0),
         extent=(-1, 1, -1, 1),
         origin="lower",
         cmap=colour_map,

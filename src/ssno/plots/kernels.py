@@ -12,7 +12,7 @@ from ssno.plots.style import ink, look, palette
 MOST_COLUMNS = 4
 
 
-def kernel_panels(systems: Sequence[System], initial: Sequence[System], *, unit: str = "") -> Figure:
+def kernel_panels(systems: Sequence[System], initial: Sequence[System]) -> Figure:
     """Root mean square kernel of every layer along one axis, behind a point and ahead of it, in physical distance.
 
     Shaded is the reach of the median channel: 63 % and 95 % of the kernel. The dashed line is where it started.
@@ -30,7 +30,7 @@ def kernel_panels(systems: Sequence[System], initial: Sequence[System], *, unit:
             mine = [(a, b) for a, b in zip(systems, initial, strict=True) if a.layer == layers[number]]
             _two_sided(axes, mine)
             axes.set_title(f"layer {layers[number]}", fontsize=9)
-        figure.supxlabel(f"distance along {systems[0].axis}{f' ({unit})' if unit else ''}", fontsize=9)
+        figure.supxlabel(f"distance along {systems[0].axis}", fontsize=9)
         figure.supylabel("kernel, rms over channels", fontsize=9)
         figure.suptitle("what a point hears: shaded 63 % and 95 % of the kernel, dashed at the start", fontsize=10)
         return figure

@@ -16,7 +16,7 @@ AXIS_LABELS: dict[CostKind, str] = {
 MARKERS = "osD^vPX*<>"
 
 
-def pareto_figure(points: Sequence[Point], *, title: str = "Error against cost") -> Figure:
+def pareto_figure(points: Sequence[Point]) -> Figure:
     """Two panels. Points of one model on several grids are joined; the front is drawn in grey beneath."""
     with look():
         figure = Figure(figsize=(10, 4.2))
@@ -25,7 +25,7 @@ def pareto_figure(points: Sequence[Point], *, title: str = "Error against cost")
             _draw(axes, points, kind)
         panels[0].set_ylabel("relative error of the rollout")
         panels[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-        figure.suptitle(title)
+        figure.suptitle("Error against cost")
     return figure
 
 

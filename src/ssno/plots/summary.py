@@ -14,10 +14,12 @@ LETTERS_PER_COLUMN = 8
 """What a title has room for above a column."""
 NARROW = 4.0
 """Largest value over smallest, below which a logarithmic axis has ticks like a linear one."""
+BINS = 80
+"""Bars of a distribution."""
 LINEAR = MaxNLocator(6, steps=[1, 2, 5, 10])
 
 
-def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str, title: str = "") -> Figure:
+def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> Figure:
     """One panel per group; inside, one column per name: a bar at the mean, a dot for every seed. Logarithmic."""
     with look():
         widths = [max(2, len(columns)) for columns in groups.values()]
@@ -38,8 +40,6 @@ def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: st
             plain_numbers(panel.yaxis)
             panel.grid(axis="x", visible=False)
         panels[0].set_ylabel(ylabel)
-        if title:
-            figure.suptitle(title)
         return figure
 
 
@@ -98,9 +98,7 @@ def seed_lines(
         return figure
 
 
-def outlines(
-    panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, start: float | None = None, bins: int = 80
-) -> Figure:
+def outlines(panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, start: float | None = None) -> Figure:
     """Distributions on top of each other, one panel per comparison, means marked; `start` is where all values began."""
     with look():
         figure = Figure(figsize=(1.0 + 3.3 * len(panels), 3.4))
@@ -108,7 +106,7 @@ def outlines(
         for axes, (name, groups) in zip(row, panels.items(), strict=True):
             everything = np.concatenate(list(groups.values()))
             low, high = np.quantile(everything, [0.002, 0.998])
-            edges = np.linspace(low, high, bins + 1)
+            edges = np.linspace(low, high, BINS + 1)
             for place, (label, values) in enumerate(groups.items()):
                 colour = palette()[place]
                 told = f"{label}, mean {values.mean():.3f}"

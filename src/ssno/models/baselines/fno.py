@@ -149,7 +149,7 @@ class FourierBlock(nn.Module):
         return self.network(filtered) + self.skip(field)
 
 
-def standardised(field: Float[Tensor, "h *grid n"], *, floor: float = 1e-5) -> Float[Tensor, "h *grid n"]:
+def standardised(field: Float[Tensor, "h *grid n"]) -> Float[Tensor, "h *grid n"]:
     """Zero mean and unit variance over the grid, for every channel of every frame (instance normalisation)."""
     variance, mean = torch.var_mean(field, dim=tuple(range(1, field.ndim - 1)), correction=0, keepdim=True)
-    return (field - mean) * torch.rsqrt(variance + floor)
+    return (field - mean) * torch.rsqrt(variance + 1e-5)
