@@ -41,6 +41,15 @@ class FrameRoles:
         """The frame that a rollout starts from: the last given one."""
         return self.given[-1]
 
+    def known_of(
+        self, state: Float[Tensor, "n t c *grid"], context: Float[Tensor, "n t k *grid"]
+    ) -> tuple[Float[Tensor, "n g c *grid"], Float[Tensor, "n s k *grid"] | None]:
+        """What a rollout knows: the given frames, and known fields from the first of them on; None without any."""
+        return (
+            state[:, self.given.start : self.given.stop],
+            context[:, self.given.start :] if context.shape[2] else None,
+        )
+
 
 @dataclass(frozen=True)
 class Window:

@@ -64,8 +64,7 @@ def calibrate_ensemble(ensemble: Ensemble, data: Trajectories, *, batch_size: in
     plan = ensemble.window.plan(len(data.times))
     sums: list[CalibrationSums] = []
     for _, frames in batches(data, batch_size):
-        given = frames.state[:, plan.given.start : plan.given.stop]
-        context = frames.context[:, plan.given.start :] if data.context_fields else None
+        given, context = plan.known_of(*frames)
         units = ensemble.units(given)
         forecasts = [
             units.encode(rollout(member, given, len(plan.predicted), context=context, spacing=data.spacing))

@@ -193,6 +193,5 @@ def first_forecasts(forecaster: Forecaster | Ensemble, data: Trajectories, count
     """A function that forecasts the first `count` trajectories; reading them is already done."""
     frames = data.read(range(count))
     plan = forecaster.window.plan(len(data.times))
-    given = frames.state[:, plan.given.start : plan.given.stop]
-    context = frames.context[:, plan.given.start :] if data.context_fields else None
+    given, context = plan.known_of(*frames)
     return lambda: rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)

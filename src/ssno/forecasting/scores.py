@@ -79,8 +79,7 @@ def score(
 
     def predict(frames: Frames, _: range) -> Tensor:
         plan = window.plan(frames.state.shape[1])
-        given = frames.state[:, plan.given.start : plan.given.stop]
-        context = frames.context[:, plan.given.start :] if frames.context.shape[2] else None
+        given, context = plan.known_of(*frames)
         return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
 
     def more(frames: Frames, forecast: Tensor, truth: Tensor) -> dict[str, Tensor]:
