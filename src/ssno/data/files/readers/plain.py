@@ -9,7 +9,6 @@ what was found, except the time step and the lengths, which are 1 and noted.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +22,7 @@ from ssno.data.files.patterns import MEANING, Pattern, example_pattern, parse_pa
 from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.files.resampling import Resampling
+from ssno.data.files.shared_axes import choose_pattern, fitting_patterns, reordered
 from ssno.data.files.suggest import suggest_axes
 from ssno.data.grids import axis_from_coordinates, box, uniform_step
 from ssno.data.seeds import SPLITS
@@ -60,7 +60,7 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
     own_steps = STEP in options.context and STEP not in contents.arrays
     if own_steps:
         options = replace(options, context=tuple(name for name in options.context if name != STEP) or NONE)
-    fields, state, context = _fields(contents, names, pattern, options)
+    fields, state, context, known_notes = _fields(contents, names, pattern, options)
     part = Part(state, tuple(context.values()))
     sizes = {word: part.size(word) for word in ("batch", "time", *part.space)}
     if own_steps:
@@ -89,7 +89,9 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
         parameters=_parameters(
             contents, sizes, used={*names, *options.context, *options.coordinates, options.times, options.mask}
         ),
-        notes=[note for note in (time_note, space_note, *(contents[name].remark for name in names)) if note],
+        notes=[
+            note for note in (time_note, space_note, *known_notes, *(contents[name].remark for name in names)) if note
+        ],
     )
 
 
@@ -194,9 +196,11 @@ def listing(contents: Contents) -> str:
 
 def _fields(
     contents: Contents, names: tuple[str, ...], pattern: Pattern, options: ReadOptions
-) -> tuple[list[str], tuple[Block, ...], dict[str, Block]]:
-    """Names of the predicted channels, their blocks, and a block for each context channel."""
-    channels = pattern.size("channel", contents[names[0]].shape)
+) -> tuple[list[str], tuple[Block, ...], dict[str, Block], list[str]]:
+    """Names of the predicted channels, their blocks, a block for each context channel, and remarks."""
+    first = contents[names[0]]
+    patterns = [_own_pattern(contents[name], first, pattern) for name in names]
+    channels = pattern.size("channel", first.shape)
     if channels == 1:
         labels = ["u" if name == NAMELESS else _short(name) for name in names]
     elif len(names) == 1:
@@ -208,52 +212,67 @@ def _fields(
             raise DataError(f"{contents.path} has {len(labels)} channels, but `fields` names {options.fields}.")
         labels = list(options.fields)
     context: dict[str, Block] = {}
+    notes = []
     wanted = () if options.context == NONE else options.context
     mask = () if options.mask in (None, NAN, *wanted) else (options.mask,)
     for known in (*wanted, *mask):
         if known in labels:
             owner, channel = divmod(labels.index(known), channels)
-            context[known] = _block(contents[names[owner]], pattern, pattern.space, (channel,))
+            context[known] = _block(contents[names[owner]], patterns[owner], pattern.space, (channel,))
         else:
-            context |= _context_array(contents, known, contents[names[0]], pattern)
+            found, note = _context_array(contents, known, first, pattern, is_mask=known == options.mask)
+            context |= found
+            notes.append(note)
     predicted = [label for label in labels if label not in context]
     blocks = []
     for owner, name in enumerate(names):
         mine = tuple(i for i in range(channels) if labels[owner * channels + i] in predicted)
         if mine:
-            blocks.append(_block(contents[name], pattern, pattern.space, mine))
+            blocks.append(_block(contents[name], patterns[owner], pattern.space, mine))
     if not blocks:
         raise DataError(f"No field to predict: all of {labels} were named as context.")
-    return predicted, tuple(blocks), context
+    return predicted, tuple(blocks), context, notes
 
 
-def _context_array(contents: Contents, name: str, state: StoredArray, pattern: Pattern) -> dict[str, Block]:
-    """A known field in an array of its own: it may lack any axes of the state, as long as the lengths say which."""
+def _own_pattern(stored: StoredArray, first: StoredArray, pattern: Pattern) -> Pattern:
+    """The pattern of one of the state's arrays, where `pattern` is that of the first: its dimensions may be swapped."""
+    return reordered(pattern, stored.dims, _meanings(stored.dims, first, pattern))
+
+
+def _meanings(dims: Sequence[str], state: StoredArray, pattern: Pattern) -> dict[str, str]:
+    """Axes of the state that the dimensions of an array mean: those of the same name, else what the name says."""
+    own = dict(zip(state.dims, pattern.words, strict=True)) if len(state.dims) == len(pattern.words) else {}
+    own |= {dim: "" for dim in state.dims if state.dims.count(dim) > 1}
+    found = {dim: word for dim in dims if (word := own.get(dim, _word(dim))) in pattern.words}
+    return found if len({*dims}) == len(dims) and len({*found.values()}) == len(found) else {}
+
+
+def _context_array(
+    contents: Contents, name: str, state: StoredArray, pattern: Pattern, *, is_mask: bool
+) -> tuple[dict[str, Block], str]:
+    """A known field in an array of its own, and a remark: it may lack any axes of the state."""
     number = contents.attributes().get(name)
     if name not in contents.arrays and type(number) in (int, float):
         values = MemoryArray(np.array([number], np.float64), f"{name!r} of {contents.path}")
-        return {name: Block(values, Pattern(("batch",)), pattern.space)}
+        return {name: Block(values, Pattern(("batch",)), pattern.space)}, ""
     stored = contents[name]
     if stored.shape in ((), (1,)):  # one number for the whole file or group
-        return {
-            _short(name): Block(
-                MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label),
-                Pattern(("batch",)),
-                pattern.space,
-            )
-        }
-    words = [word for word in pattern.words if word != "1"]
-    for missing in range(len(words)):
-        for dropped in combinations(sorted(words, key=lambda word: word not in ("time", "channel", "batch")), missing):
-            kept = tuple(word for word in words if word not in dropped)
-            if tuple(pattern.size(word, state.shape) for word in kept) == stored.shape:
-                channels = pattern.size("channel", state.shape) if "channel" in kept else 1
-                labels = [_short(name)] if channels == 1 else [f"{_short(name)}{i}" for i in range(channels)]
-                blocks = [_block(stored, Pattern(kept), pattern.space, (i,)) for i in range(channels)]
-                return dict(zip(labels, blocks, strict=True))
-    raise DataError(
-        f"Context {stored.array.label} has shape {stored.shape}, which does not fit {state.shape} = ({pattern})."
-    )
+        values = MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label)
+        return {_short(name): Block(values, Pattern(("batch",)), pattern.space)}, ""
+    dims = stored.dims if len(stored.dims) == len(stored.shape) else ("",) * len(stored.shape)
+    if len(stored.shape) == 1 and not stored.dims and _word(name) not in ("batch", "channel"):
+        dims = (name,)  # an array called `time` or `x` that has one axis
+    found = fitting_patterns(stored.shape, dims, _meanings(dims, state, pattern), pattern=pattern, state=state.shape)
+    if not found:
+        raise DataError(
+            f"Context {stored.array.label} has shape {stored.shape}, which does not fit {state.shape} = ({pattern})."
+        )
+    if is_mask:  # says something about every point
+        found = [one for one in found if {*pattern.space} <= {*one.words}] or found
+    own, note = choose_pattern(found, what=stored.array.label, shape=stored.shape, pattern=pattern)
+    channels = own.size("channel", stored.shape)
+    labels = [_short(name)] if channels == 1 else [f"{_short(name)}{i}" for i in range(channels)]
+    return {label: _block(stored, own, pattern.space, (i,)) for i, label in enumerate(labels)}, note
 
 
 def _block(stored: StoredArray, pattern: Pattern, space: tuple[str, ...], channels: tuple[int, ...]) -> Block:
