@@ -47,6 +47,23 @@ def test_context_that_varies_in_time_stays_so(tmp_path) -> None:
     np.testing.assert_array_equal(load_dataset(tmp_path / "out").read([1]).context, data.read([1]).context)
 
 
+@pytest.mark.parametrize("moving", [True, False])
+def test_a_mask_of_missing_values_is_kept_frame_by_frame_where_it_moves(tmp_path, moving) -> None:
+    u = values(4, 40, 16)
+    for frame in range(40):
+        u[2:, frame, frame // 35 if moving else 3] = np.nan  # stands still in the other trajectories
+    np.savez(tmp_path / "mine.npz", u=u, nu=np.arange(4.0))
+    options = {"axes": "batch time x", "arrays": "u", "context": "nu", "mask": "nan", "dt": 0.1, "lengths": (1.0,)}
+    data = load_dataset(tmp_path / "mine.npz", "all", **options)
+    convert_data({"train": data}, tmp_path / "out", source="mine.npz", per_shard=2)
+    found, wanted = load_dataset(tmp_path / "out", "all").read(slice(None)), data.read(slice(None))
+    np.testing.assert_array_equal(found.context, wanted.context)
+    np.testing.assert_array_equal(found.state, wanted.state)
+    for shard, varies in (("000", False), ("001", moving)):
+        with h5py.File(tmp_path / "out" / "train" / f"shard-{shard}.h5") as file:
+            assert file["t0_fields/mask"].shape == ((2, 40, 16) if varies else (2, 16))
+
+
 def test_splits_of_the_source_are_kept(tmp_path, public_files) -> None:
     for split in ("train", "valid"):
         public_files.lpsda_ks(tmp_path / f"KS_{split}.h5", split)

@@ -112,6 +112,35 @@ def test_constant_known_fields_last_for_ever(tmp_path) -> None:
     torch.testing.assert_close(read.read(slice(None)).context, known[:, 4:])
 
 
+def with_holes(moves_from: int, *, empty_from: int = 6) -> Trajectories:
+    """Waves with a missing point, which goes on from some frame, until nothing is known any more."""
+    state = np.random.default_rng(0).normal(size=(3, 6, 1, 16)).astype(np.float32)
+    for frame in range(6):
+        state[:, frame, 0, 5 + max(0, frame - moves_from)] = np.nan
+    state[:, empty_from:] = np.nan
+    return Trajectories.from_array(state, dt=0.5, lengths=[2.0]).masked("nan")
+
+
+@pytest.mark.parametrize("moves_from", [0, 3])
+def test_a_mask_of_missing_values_moves_in_forecasts_as_in_the_data(tmp_path, moves_from) -> None:
+    data = with_holes(moves_from)
+    model = model_for(data, mask="mask")
+    predict(model, data, tmp_path / "next.h5", steps=2, given=4)
+    found, wanted = load_dataset(tmp_path / "next.h5", "all").read(slice(None)), data.read(slice(None))
+    np.testing.assert_array_equal(found.context, wanted.context[:, 4:])
+    assert (found.state[found.context[:, :, :1] > 0] == 0).all()
+    with pytest.raises(DataError, match=r"The known fields \('mask',\) .* last for 2 steps after the 4 given frames"):
+        plan_prediction(model, data, steps=3, given=4)
+
+
+@pytest.mark.parametrize("empty_from", [4, 6])
+def test_a_mask_of_missing_values_that_stands_still_lasts_for_ever(tmp_path, empty_from) -> None:
+    data = with_holes(6, empty_from=empty_from)
+    predict(model_for(data, mask="mask"), data, tmp_path / "next.h5", steps=9, given=4)
+    known = load_dataset(tmp_path / "next.h5", "all").read(slice(None)).context
+    np.testing.assert_array_equal(known, data.read(slice(None)).context[:, :1].expand(-1, 9, -1, -1))
+
+
 def layout_of(data: Trajectories, *, frames: int) -> Layout:
     return Layout(
         name="now",

@@ -23,6 +23,7 @@ from torch import Tensor
 from ssno.base.provenance import provenance
 from ssno.base.whole import whole_file
 from ssno.data.errors import DataError
+from ssno.data.masks import context_is_constant
 from ssno.data.store.growing import FrameWriter, block_frames
 from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
@@ -44,11 +45,8 @@ class Job:
     given: range
     steps: int
     times: Float[np.ndarray, " t"]
-
-    @property
-    def constant_context(self) -> bool:
-        """Known fields are stored without time, so they last for ever."""
-        return all(block.pattern.axis("time") is None for part in self.data.parts for block in part.context)
+    constant_context: bool
+    """Known fields do not change, so they last for ever."""
 
     @property
     def bytes(self) -> int:
@@ -104,12 +102,15 @@ def plan_prediction(
         if frames < 2:
             raise DataError(f"{data.name!r} has one frame, so the time between frames is unknown. Give `time_step`.")
         time_step = data.time_step
+    seen = range(max(0, end - forecaster.window.seen), end)
+    used = data.select(time_index=slice(seen.start, end + steps))
     job = Job(
         forecaster,
         data,
-        range(max(0, end - forecaster.window.seen), end),
+        seen,
         steps,
         data.times[end - 1] + time_step * np.arange(1, steps + 1),
+        context_is_constant(used, given=len(seen)),
     )
     if data.context_fields and not job.constant_context and steps > frames - end:
         raise DataError(
@@ -209,7 +210,7 @@ def _start(job: Job, rows: range) -> tuple[Tensor, Callable[[int], Tensor] | Non
     if not job.data.context_fields:
         return first, None
     if job.constant_context:
-        known = some.select(time_index=[0]).read(slice(None)).context[:, 0]
+        known = some.select(time_index=[job.given[-1]]).read(slice(None)).context[:, 0]
         return first, lambda number: known
     blocks = _Blocks(some, block_frames(job.data.shape[3:], len(job.data.times)))
     return first, lambda number: blocks(job.given[0] + number)

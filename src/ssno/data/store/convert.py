@@ -20,6 +20,7 @@ from ssno.data.division import divide
 from ssno.data.errors import DataError
 from ssno.data.files.readers.protocol import WHOLE
 from ssno.data.make.plan import LARGEST_SHARD, MOST_SHARDS, MOST_TRAJECTORIES, Shard
+from ssno.data.masks import context_is_constant
 from ssno.data.moments import chunks
 from ssno.data.seeds import SPLITS
 from ssno.data.sizes import trajectory_bytes
@@ -115,8 +116,7 @@ def encode(data: Trajectories, shard: Shard, *, name: str, source: str) -> bytes
         },
     )
     encoder = ShardEncoder(layout, count=shard.count)
-    blocks = [block for part in data.parts for block in part.context]
-    constant = bool(blocks) and all(block.pattern.axis("time") is None for block in blocks)
+    constant = context_is_constant(data.select(indices=shard.trajectories))
     for number in shard.trajectories:
         state, context = (values[0].numpy() for values in data.read([number]))
         try:
