@@ -13,6 +13,7 @@ from ssno.data.errors import DataError
 from ssno.data.load import load_dataset, parse_index
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
+from ssno.data.store.convert import convert_data
 from ssno.data.store.manifest import MANIFEST, PROGRESS, read_manifest, seal
 from ssno.data.trajectories import Trajectories
 
@@ -178,6 +179,25 @@ def test_a_small_extract_of_the_public_file_must_be_divided_by_the_user(tmp_path
         load_dataset(path)
     assert len(load_dataset(path, "train", splits=(6, 2, 2))) == 6
     assert len(load_dataset(path, "all")) == 10
+
+
+@pytest.mark.parametrize("name", ["burgers", "ce-rm", "torus-vis"])
+def test_the_users_own_data_follow_no_conventions_whatever_they_are_called(tmp_path, name) -> None:
+    np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).normal(size=(10, 24, 128, 2)))
+    options = {"axes": "batch time x y", "dt": 0.1, "lengths": (1.0, 1.0)}
+    data = load_dataset(tmp_path / f"{name}.npy", "all", **options)
+    train = load_dataset(tmp_path / f"{name}.npy", "train", **options)
+    assert (data.shape, train.shape) == ((10, 24, 1, 128, 2), (8, 24, 1, 128, 2))
+    convert_data({"train": train}, tmp_path / name, source="mine")
+    converted = load_dataset(tmp_path / name, "all")
+    assert (converted.name, converted.shape, converted.time_step) == (name, train.shape, pytest.approx(0.1))
+
+
+def test_a_file_in_the_layout_of_the_well_is_not_known_by_its_files_name(tmp_path, public_files) -> None:
+    public_files.the_well(tmp_path / "ce-rm.hdf5", frames=13)
+    with h5py.File(tmp_path / "ce-rm.hdf5", "a") as file:
+        file.attrs.pop("dataset_name", None)
+    assert len(load_dataset(tmp_path / "ce-rm.hdf5", "all").times) == 13
 
 
 def test_the_users_own_file_is_divided_in_stored_order_without_overlap(tmp_path) -> None:

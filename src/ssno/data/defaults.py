@@ -69,6 +69,6 @@ TABLE: Mapping[str, Defaults] = {
 }
 
 
-def defaults_of(name: str) -> Defaults:
-    """The conventions of a dataset; those of no particular one if the name is not listed."""
-    return TABLE.get(name, Defaults())
+def defaults_of(name: str | None) -> Defaults:
+    """The conventions of a dataset; those of no particular one if the name is not listed, or there is none."""
+    return TABLE.get(name or "", Defaults())

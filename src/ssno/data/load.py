@@ -49,7 +49,8 @@ def load_dataset(
     """One split ("train", "valid", "test" or "all") of a generated dataset, a folder or a file.
 
     A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `points` default to
-    what the literature uses for the dataset (`ssno.data.defaults`); `slice(None)` takes every stored frame. With
+    what the literature uses for published and generated datasets (`ssno.data.defaults`), and to everything of files
+    of your own, whatever they are called; `slice(None)` takes every stored frame. With
     `reduction=None` any coarser periodic grid will do: every n-th point where that fits, else the band-limited part.
     A file that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
     validation, the last tenth of those for training is held out. `cut` first turns long runs into pieces of that many
@@ -67,7 +68,7 @@ def load_dataset(
     found = open_folder(path, options, wanted=wanted) if is_folder else open_any(path, options)
 
     def view(data: Trajectories) -> Trajectories:
-        usual = defaults_of(data.name)
+        usual = defaults_of(data.conventions)
         coarse = points
         if points is None and usual.points is not None and data.axes[0].points > usual.points:
             coarse = usual.points
@@ -78,7 +79,7 @@ def load_dataset(
 
     if split == WHOLE:
         return view(concatenate(list(found.values())))
-    if WHOLE in found and splits is None and (usual := defaults_of(found[WHOLE].name)).splits:
+    if WHOLE in found and splits is None and (usual := defaults_of(found[WHOLE].conventions)).splits:
         whole = found[WHOLE]
         if len(whole) < usual.published:
             raise DataError(

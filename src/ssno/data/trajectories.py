@@ -57,7 +57,7 @@ class Trajectories:
     """A lazy set of trajectories on one grid. Make one with `load_dataset` or `Trajectories.from_array`.
 
     `rows` says where trajectory n is: part, row in that part, first frame. `frame_index` counts from that
-    frame.
+    frame. `conventions` is the published dataset whose conventions hold (`ssno.data.defaults`), whatever the name.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Trajectories:
     grid_type: GridType = "cartesian"
     mask: str | None = None
     mask_from_nan: bool = False
+    conventions: str | None = None
 
     @classmethod
     def from_parts(
@@ -91,8 +92,12 @@ class Trajectories:
         notes: Sequence[str] = (),
         limit: int = DEFAULT_LIMIT,
         grid_type: GridType = "cartesian",
+        published: bool = False,
     ) -> "Trajectories":
-        """All trajectories of some parts (files), in order. What readers call; `notes` are remarks for the user."""
+        """All trajectories of some parts (files), in order. What readers call; `notes` are remarks for the user.
+
+        `published` says that the name is that of a published dataset or of our generator, not one that a user chose.
+        """
         grid = tuple(axis.points for axis in axes)
         for part in parts:
             where = part.state[0].array.label
@@ -123,6 +128,7 @@ class Trajectories:
             notes=tuple(notes),
             limit=limit,
             grid_type=grid_type,
+            conventions=name if published else None,
         )
 
     @classmethod
@@ -317,6 +323,7 @@ class Trajectories:
             limit=self.limit,
             grid_type=self.grid_type,
         )
+        data = replace(data, conventions=self.conventions)
         return data if self.mask is None else data.masked(self.mask)
 
     def _pieces(self, rows: Int[np.ndarray, "m 3"]) -> Iterator[tuple[slice, tuple[np.ndarray, np.ndarray]]]:

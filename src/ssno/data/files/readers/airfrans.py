@@ -75,6 +75,7 @@ def _trajectories(parts: list[Part], points: int, **parameters: list[float]) -> 
     return Trajectories.from_parts(
         parts,
         name="airfrans",
+        published=True,
         fields=FIELDS,
         context_fields=KNOWN,
         times=np.array([0.0, 1.0]),

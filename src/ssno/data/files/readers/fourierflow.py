@@ -58,6 +58,7 @@ def _open_split(contents: Contents, split: str, options: ReadOptions) -> Traject
     return Trajectories.from_parts(
         [part],
         name="torus-vis-force" if drifts else "torus-vis",
+        published=True,
         fields=["vorticity"],
         context_fields=["force", "viscosity"],
         times=INTERVAL * np.arange(1, part.frames + 1),

@@ -46,6 +46,7 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     data = Trajectories.from_parts(
         [part],
         name="torus-li" if published else "navier-stokes",
+        published=True,
         fields=["vorticity"],
         times=_times(contents, part.frames),
         axes=box(("x", "y"), part.grid),

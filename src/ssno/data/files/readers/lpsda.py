@@ -52,9 +52,11 @@ def _open_split(contents: Contents, split: str, name: str, options: ReadOptions)
     times = _shared(contents, f"{split}/t", (count, frames))
     nodes = _shared(contents, f"{split}/x", (count, points))
     viscosity = options.viscosity if options.viscosity is not None else viscosity_in(contents.path)
+    is_ks = KS.search(contents.path.name) is not None
     return Trajectories.from_parts(
         [Part((Block(solution.array, parse_pattern("batch time x"), ("x",)),))],
-        name="ks" if KS.search(contents.path.name) else contents.path.stem,
+        name="ks" if is_ks else contents.path.stem,
+        published=is_ks,
         fields=["u"],
         times=times,
         axes=[axis_from_coordinates("x", nodes, what=f"`{split}/x` of {contents.path}")],

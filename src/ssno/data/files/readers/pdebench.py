@@ -63,6 +63,7 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     data = Trajectories.from_parts(
         [part],
         name="burgers" if burgers else "pdebench",
+        published=True,
         fields=["u"],
         times=times[:frames],
         axes=[axis_from_coordinates("x", centres, what=f"`x-coordinate` of {contents.path}")],

@@ -45,6 +45,7 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     data = Trajectories.from_parts(
         [part],
         name=NAMES[channels],
+        published=True,
         fields=FIELDS,
         context_fields=KNOWN[channels],
         times=INTERVALS[channels] * np.arange(frames),

@@ -28,6 +28,7 @@ from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.problem import Axis, GridType
 
+OWN_CHOICE = ("ssno data convert", "ssno predict")  # generators whose datasets are called as the user likes
 PERIODIC = ("periodic", "2")  # The Well's boundary codes: wall 0, open 1, periodic 2
 
 
@@ -53,11 +54,13 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         chosen.update(dict.fromkeys(names, block))
     if not state:
         raise DataError(f"{contents.path} has no field that varies in time and is to be predicted.")
-    mask = contents.attributes().get("mask_field")
+    root = contents.attributes()
+    mask = root.get("mask_field")
     part = Part(tuple(dict.fromkeys(state.values())), tuple(dict.fromkeys(context.values())))
     data = Trajectories.from_parts(
         [part],
-        name=str(contents.attributes().get("dataset_name", contents.path.stem)),
+        name=str(root.get("dataset_name", contents.path.stem)),
+        published="dataset_name" in root and root.get("generator") not in OWN_CHOICE,
         fields=list(state),
         context_fields=list(context),
         times=_times(contents),
