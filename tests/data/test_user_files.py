@@ -338,6 +338,29 @@ def test_groups_of_other_lengths_are_resampled_to_the_shortest(tmp_path) -> None
     np.testing.assert_allclose(data.read(range(11)).state[:, -1, 0, 0], np.arange(11.0), rtol=1e-6)
 
 
+def test_fields_may_be_called_like_coordinates(tmp_path) -> None:
+    """Temperature and height, as meteorologists call them."""
+    options = {"axes": "batch time x", "dt": 0.1, "lengths": (1.0,)}
+    np.savez(tmp_path / "met.npz", T=VALUES[..., 0], U=VALUES[..., 1], Z=VALUES[..., 2])
+    np.savez(tmp_path / "only.npz", T=VALUES[..., 0])
+    data = load_dataset(tmp_path / "met.npz", "all", **options)
+    assert data.fields == ("T", "U", "Z")
+    np.testing.assert_array_equal(data.read([1]).state[0].movedim(1, 2), VALUES[1, :, :, :3].astype(np.float32))
+    assert data.notes == ("T, Z: read as fields, having all axes of the state. Choose with --arrays.",)
+    assert load_dataset(tmp_path / "only.npz", "all", **options).fields == ("T",)
+    assert load_dataset(tmp_path / "met.npz", "all", arrays="T", **options).notes == ()
+
+
+def test_coordinates_of_several_axes_are_no_fields(tmp_path) -> None:
+    y, x = np.meshgrid(np.arange(4.0), np.arange(8.0))
+    mesh = save(tmp_path / "a.npz", X=x, Y=y, t=np.tile(np.arange(6.0), (5, 1)))
+    assert load_dataset(mesh, "all", axes="batch time x y").fields == ("u",)
+    with pytest.raises(DataError, match="The axes of 'u' in .* have no names"):
+        load_dataset(mesh, "all")
+    np.savez(tmp_path / "b.npz", usol=VALUES[0, :, :, 0], t=0.5 * np.arange(6)[:, None], x=np.arange(8.0)[:, None])
+    assert load_dataset(tmp_path / "b.npz", "all", axes="time x").fields == ("usol",)  # columns, as in MATLAB
+
+
 EQUAL = np.random.default_rng(1).normal(size=(6, 6, 6))  # as many trajectories as frames and points
 
 

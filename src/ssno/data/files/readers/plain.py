@@ -30,6 +30,7 @@ from ssno.data.trajectories import NAN, Trajectories
 from ssno.pde.problems.problem import Axis
 
 STEP = "dt"  # as the name of a known field: the time step of each trajectory
+COORDINATES = ("time", "x", "y", "z", "lat", "lon")
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
 TAKES = frozenset(field.name for field in fields(ReadOptions)) - {"viscosity"}
 
@@ -90,7 +91,15 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
             contents, sizes, used={*names, *options.context, *options.coordinates, options.times, options.mask}
         ),
         notes=[
-            note for note in (time_note, space_note, *known_notes, *(contents[name].remark for name in names)) if note
+            note
+            for note in (
+                time_note,
+                space_note,
+                *known_notes,
+                *(contents[name].remark for name in names),
+                _taken_for_fields(names, options),
+            )
+            if note
         ],
     )
 
@@ -141,11 +150,11 @@ def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
     candidates = {
         name: stored
         for name, stored in contents.arrays.items()
-        if name not in (options.mask, *options.context)
+        if name not in (options.mask, *options.context, options.times, *options.coordinates)
         and (len(stored.shape) >= 2 if axes is None else len(stored.shape) == axes)
-        and not _is_coordinate(name, stored)
-        and name not in (options.times, *options.coordinates)
     }
+    most = max((len(stored.shape) for stored in candidates.values()), default=0)
+    candidates = {name: stored for name, stored in candidates.items() if not _is_coordinate(name, stored, axes=most)}
     if not candidates:
         wanted = "at least 2" if axes is None else str(axes)
         raise DataError(f"{contents.path} has no array with {wanted} axes. It holds: {listing(contents)}.")
@@ -156,6 +165,12 @@ def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
             "more; others can be known fields (--context NAME) or a mask (--mask NAME)."
         )
     return tuple(candidates)
+
+
+def _taken_for_fields(names: tuple[str, ...], options: ReadOptions) -> str:
+    """A remark about fields that are called like coordinates, unless the user chose them."""
+    odd = [name for name in names if _word(name) in COORDINATES and not options.arrays]
+    return f"{', '.join(odd)}: read as fields, having all axes of the state. Choose with --arrays." * bool(odd)
 
 
 def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
@@ -410,14 +425,16 @@ def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str |
 def _coordinate_lengths(contents: Contents, options: ReadOptions) -> dict[str, int]:
     """Lengths of one-axis arrays called time, x, y or z (or lat, lon), or named by the user."""
     named = {_word(name): stored.shape for name, stored in contents.arrays.items() if len(stored.shape) == 1}
-    found = {word: shape[0] for word, shape in named.items() if word in ("time", "x", "y", "z", "lat", "lon")}
+    found = {word: shape[0] for word, shape in named.items() if word in COORDINATES}
     if options.times and len(contents[options.times].shape) == 1:
         found["time"] = contents[options.times].shape[0]
     return found | {_word(name): contents[name].shape[0] for name in options.coordinates if contents[name].shape}
 
 
-def _is_coordinate(name: str, stored: StoredArray) -> bool:
-    return name in stored.dims or _word(name) in ("time", "x", "y", "z", "lat", "lon")
+def _is_coordinate(name: str, stored: StoredArray, *, axes: int) -> bool:
+    """Whether an array is called like a coordinate and is one: T or Z with all the axes of a state is a field."""
+    line = sum(size > 1 for size in stored.shape) <= 1  # in MATLAB, lists are columns
+    return name in stored.dims or (_word(name) in COORDINATES and (line or len(stored.shape) < axes))
 
 
 def _short(name: str) -> str:
