@@ -361,6 +361,41 @@ def test_coordinates_of_several_axes_are_no_fields(tmp_path) -> None:
     assert load_dataset(tmp_path / "b.npz", "all", axes="time x").fields == ("usol",)  # columns, as in MATLAB
 
 
+@pytest.mark.parametrize("name", ["step", "frames", "snapshot"])
+def test_times_come_before_counts_of_steps(tmp_path, name) -> None:
+    options = {"axes": "batch time x y", "arrays": "u"}
+    counts = {name: 100 * np.arange(6)}
+    both = save(tmp_path / "a.npz", **counts, time=0.01 * np.arange(6))
+    assert load_dataset(both, "all", **options).time_step == pytest.approx(0.01)
+    assert load_dataset(both, "all", **options, times=name).time_step == 100
+    assert load_dataset(save(tmp_path / "b.npz", **counts), "all", **options).time_step == 100
+
+
+def test_two_arrays_of_times_must_agree(tmp_path) -> None:
+    options = {"axes": "batch time x y", "arrays": "u"}
+    clock = 0.5 * np.arange(6)
+    path = save(tmp_path / "a.npz", t=3600 * clock, time=clock)
+    with pytest.raises(DataError, match="two arrays of times that differ, t and time. Choose with --times NAME"):
+        load_dataset(path, "all", **options)
+    assert load_dataset(path, "all", **options, times="time").time_step == 0.5
+    assert load_dataset(path, "all", **options, dt=0.1).time_step == 0.1
+    agreed = save(tmp_path / "b.npz", t=clock, time=np.tile(clock, (5, 1)))
+    assert load_dataset(agreed, "all", **options).time_step == 0.5
+
+
+def test_packed_times_coordinates_and_parameters_are_unpacked(tmp_path) -> None:
+    with netcdf_file(tmp_path / "a.nc", "w") as file:
+        for name, size, scale, shift in (("time", 6, 0.1, 3.0), ("x", 8, 0.5, 0.0), ("sample", 5, 0.01, 1.0)):
+            file.createDimension(name, size)
+            stored = file.createVariable("nu" if name == "sample" else name, "i2", (name,))
+            stored[:], stored.scale_factor, stored.add_offset = np.arange(size), scale, shift
+        file.createVariable("u", "f4", ("sample", "time", "x"))[:] = VALUES[..., 0]
+    data = load_dataset(tmp_path / "a.nc", "all")
+    assert (data.time_step, data.times[0]) == (pytest.approx(0.1), 3.0)
+    assert data.axes[0].length == pytest.approx(4.0)
+    np.testing.assert_allclose(data.parameters["nu"], 1 + 0.01 * np.arange(5))
+
+
 EQUAL = np.random.default_rng(1).normal(size=(6, 6, 6))  # as many trajectories as frames and points
 
 

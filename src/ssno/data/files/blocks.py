@@ -15,13 +15,14 @@ from jaxtyping import Float
 
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import LazyArray, MemoryArray, Rows
+from ssno.data.files.packing import UNPACKED, Packing
 from ssno.data.files.patterns import Pattern
 from ssno.data.files.resampling import Resampling
 
 
 @dataclass(frozen=True)
 class Block:
-    """Channels of one stored array: values `scale * stored + shift`, NaN where `stored == missing`.
+    """Channels of one stored array, unpacked.
 
     `space` are the axes of the grid. An array that does not have all of them is constant along the others.
     """
@@ -30,9 +31,7 @@ class Block:
     pattern: Pattern
     space: tuple[str, ...]
     channels: tuple[int, ...] = (0,)
-    scale: float = 1.0
-    shift: float = 0.0
-    missing: float | None = None
+    packing: Packing = UNPACKED
     resampling: Resampling | None = None
     """Brings stored frames to equally spaced times."""
 
@@ -54,14 +53,9 @@ class Block:
         stored = frames if self.resampling is None else self.resampling.source(frames)
         wanted = {"batch": rows, "time": stored, "channel": slice(first, last + 1), "1": slice(None)}
         wanted |= {word: slice(None, None, step) for word, step in zip(self.space, steps, strict=True)}
-        values = self.array.read(tuple(wanted[word] for word in self.pattern.words))
-        gaps = None if self.missing is None else values == self.missing
+        values = self.packing.unpack(self.array.read(tuple(wanted[word] for word in self.pattern.words)))
         if values.dtype != np.float32:
-            values = values.astype(np.float64)
-        if (self.scale, self.shift) != (1.0, 0.0):
-            values = self.scale * values + self.shift
-        if gaps is not None and gaps.any():
-            values = np.where(gaps, np.nan, values)
+            values = values.astype(np.float64, copy=False)
         values = self.pattern.arrange(values, self.space)
         if self.channels != tuple(range(first, last + 1)):
             values = values[:, :, [channel - first for channel in self.channels]]

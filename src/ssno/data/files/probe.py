@@ -25,6 +25,7 @@ from jaxtyping import Num
 from ssno.base import did_you_mean
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import H5Array, LazyArray, MappedArray, Stamp
+from ssno.data.files.packing import Packing
 from ssno.data.files.whole_arrays import MatlabArray, ZippedArray
 
 TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
@@ -63,6 +64,11 @@ class StoredArray:
         """Bytes of all numbers."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
+    @property
+    def packing(self) -> Packing:
+        """How its numbers are packed."""
+        return Packing.of(self.attributes, self.dtype)
+
 
 @dataclass(frozen=True)
 class Contents:
@@ -88,11 +94,11 @@ class Contents:
         raise DataError(f"{self.path} has no array {name!r}; it has {', '.join(self.arrays) or 'none'}.{hint}")
 
     def values(self, name: str) -> Num[np.ndarray, "..."]:
-        """All numbers of a small array (coordinates, parameters)."""
+        """All numbers of a small array (coordinates, parameters), unpacked."""
         stored = self[name]
         if stored.size > SMALL:
             raise DataError(f"{stored.array.label} has {stored.size} bytes, too many for coordinates or parameters.")
-        return stored.array.read((slice(None),) * len(stored.shape))
+        return stored.packing.unpack(stored.array.read((slice(None),) * len(stored.shape)))
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         """Attributes of a group; those of the file itself without a name."""

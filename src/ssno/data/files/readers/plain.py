@@ -31,6 +31,7 @@ from ssno.pde.problems.problem import Axis
 
 STEP = "dt"  # as the name of a known field: the time step of each trajectory
 COORDINATES = ("time", "x", "y", "z", "lat", "lon")
+COUNTS = ("step", "frame", "snapshot")  # may mean time, but time itself comes first
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
 TAKES = frozenset(field.name for field in fields(ReadOptions)) - {"viscosity"}
 
@@ -291,20 +292,7 @@ def _context_array(
 
 
 def _block(stored: StoredArray, pattern: Pattern, space: tuple[str, ...], channels: tuple[int, ...]) -> Block:
-    """A block with the packing that NetCDF's conventions describe."""
-    numbers = {key: value for key, value in stored.attributes.items() if isinstance(value, int | float)}
-    lists = {key: value[0] for key, value in stored.attributes.items() if isinstance(value, list) and len(value) == 1}
-    numbers |= {key: value for key, value in lists.items() if isinstance(value, int | float)}
-    missing = numbers.get("_FillValue", numbers.get("missing_value"))
-    return Block(
-        stored.array,
-        pattern,
-        space,
-        channels,
-        scale=float(numbers.get("scale_factor", 1.0)),
-        shift=float(numbers.get("add_offset", 0.0)),
-        missing=None if missing is None or missing != missing else float(np.dtype(stored.dtype).type(missing)),
-    )
+    return Block(stored.array, pattern, space, channels, stored.packing)
 
 
 def _times(contents: Contents, name: str, sizes: Mapping[str, int], options: ReadOptions) -> tuple[np.ndarray, str]:
@@ -332,17 +320,30 @@ def _clocks(
     contents: Contents, sizes: Mapping[str, int], options: ReadOptions
 ) -> tuple[str, Float[np.ndarray, "n t"] | None]:
     """The array of times and its numbers, a line for each trajectory or one for all; None if the file has none."""
-    frames = sizes["time"]
-    found = [options.times] if options.times else [key for key in contents.arrays if _word(key) == "time"]
-    for key in found:
-        shape = contents[key].shape
-        if shape in ((frames,), (frames + 1,)):
-            return key, contents.values(key)[None, :frames].astype(np.float64)
-        if shape == (sizes["batch"], frames):
-            return key, contents.values(key).astype(np.float64)
-        if options.times:
-            raise DataError(f"{contents[key].array.label} has shape {shape}, which are no times of {frames} frames.")
-    return "", None
+    named = [options.times] if options.times else [key for key in contents.arrays if _word(key) == "time"]
+    found = {key: clocks for key in named if (clocks := _clock_lines(contents, key, sizes)) is not None}
+    if options.times and not found:
+        stored = contents[options.times]
+        raise DataError(f"{stored.array.label} has shape {stored.shape}, which are no times of {sizes['time']} frames.")
+    counts = [key for key in found if _short(key).lower().removesuffix("s") in COUNTS]
+    found = {key: clocks for key, clocks in found.items() if key not in counts or len(counts) == len(found)}
+    if not found:
+        return "", None
+    (first, clocks), *others = found.items()
+    for other, theirs in others:
+        if not np.allclose(clocks, theirs, rtol=1e-6, atol=1e-6 * float(np.ptp(clocks))):
+            raise DataError(
+                f"{contents.path} has two arrays of times that differ, {first} and {other}. Choose with --times NAME."
+            )
+    return first, clocks
+
+
+def _clock_lines(contents: Contents, key: str, sizes: Mapping[str, int]) -> Float[np.ndarray, "n t"] | None:
+    """Numbers of an array as times, if it has the shape of times."""
+    frames, shape = sizes["time"], contents[key].shape
+    if shape in ((frames,), (frames + 1,)):
+        return contents.values(key)[None, :frames].astype(np.float64)
+    return contents.values(key).astype(np.float64) if shape == (sizes["batch"], frames) else None
 
 
 def _steps(
