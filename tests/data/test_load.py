@@ -160,6 +160,39 @@ def test_files_named_after_their_split_make_a_folder_a_dataset(tmp_path, public_
     assert [len(load_dataset(tmp_path / "KS_test.h5", split)) for split in ("train", "valid")] == [3, 1]
 
 
+def numbered(path, *numbers: int, frames: int = 5) -> None:
+    """Trajectories that hold their numbers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.array(numbers, float)[:, None, None] + np.zeros((len(numbers), frames, 8)))
+
+
+def numbers_of(data: Trajectories) -> list[float]:
+    return data.read(slice(None)).state[:, 0, 0, 0].tolist()
+
+
+@pytest.mark.parametrize("valid", ["valid", "val", "validation"])
+def test_splits_may_be_folders_of_runs_or_files(tmp_path, valid) -> None:
+    runs, files = tmp_path / "runs", tmp_path / "files"
+    for split, first in (("train", 0), (valid, 2), ("test", 4)):
+        numbered(runs / split / "run_0.npy", first)
+        numbered(runs / split / "run_1.npy", first + 1)
+        numbered(files / f"{split}.npy", first, first + 1)
+    for folder in (runs, files):
+        for split, expected in (("train", [0, 1]), ("valid", [2, 3]), ("test", [4, 5]), ("all", [0, 1, 2, 3, 4, 5])):
+            data = load_dataset(folder, split, axes="batch time x", dt=0.1, lengths=(1.0,))
+            assert (data.name, numbers_of(data)) == (folder.name, expected)
+
+
+def test_two_folders_for_validation_are_refused_and_values_are_no_validation(tmp_path) -> None:
+    for name in ("train", "val", "valid"):
+        numbered(tmp_path / "both" / name / "run.npy", 1)
+    with pytest.raises(DataError, match="valid and .*val are both called like the split 'valid'. Keep one of them"):
+        load_dataset(tmp_path / "both", axes="batch time x")
+    for number in range(2):
+        numbered(tmp_path / "values" / f"max_val_{number}.npy", number)
+    assert numbers_of(load_dataset(tmp_path / "values", "all", axes="batch time x")) == [0, 1]
+
+
 def test_public_burgers_uses_the_published_split_and_frames(tmp_path, public_files) -> None:
     path = tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5"
     values = public_files.pdebench_burgers(path, samples=3048, frames=141, points=4)

@@ -29,6 +29,7 @@ from ssno.data.seeds import SPLITS
 from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
 from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
 
+CALLED = {"train": ("train",), "valid": ("valid", "val", "validation"), "test": ("test",)}  # folders and files
 SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy", ".mat"}
 
 
@@ -127,6 +128,7 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
 def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = SPLITS) -> Mapping[str, Trajectories]:
     """Those `wanted` splits that a folder has: ours with its manifest, The Well's `train/*.hdf5`, or files named so.
 
+    Validation may be called valid, val or validation.
     Files without a split in their names are runs of one set that is not divided, in the order of their numbers.
     """
     if is_airfrans(folder):
@@ -137,27 +139,45 @@ def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = S
         raise DataError(f"{folder} is not finished: run its `ssno data generate` command again, it continues.")
     if chunks := chunks_of(folder):
         return {WHOLE: concatenate([open_any(chunk, options)[WHOLE] for chunk in chunks])}
+    own_name = folder.resolve().name
     inner = folder / "data"
     folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
     loose = data_files(folder)
-    found = {}
-    for name in wanted:
-        files = data_files(folder / name) if (folder / name).is_dir() else []
-        files = files or [file for file in loose if name in _words(file)]
-        if files:
-            found[name] = concatenate([_take(file, name, options) for file in files])
-    divided = any((folder / name).is_dir() or name in _words(file) for name in SPLITS for file in loose)
-    if not found and loose and not divided:  # a file for each run, or for some runs
+    files: dict[str, list[Path]] = {split: _files_of(folder, split, loose) for split in SPLITS}
+    found = {
+        split: _joined([_take(file, split, options) for file in files[split]], own_name, options)
+        for split in wanted
+        if files[split]
+    }
+    divided = any(files.values()) or any((folder / name).is_dir() for names in CALLED.values() for name in names)
+    if loose and not divided:  # a file for each run, or for some runs
         runs = [open_any(file, options) for file in loose]
         if all(WHOLE in run for run in runs):
-            sets = [replace(run[WHOLE], name=folder.name) for run in runs]
-            return {WHOLE: concatenate(sets if options.resample is None else to_the_shortest(sets))}
+            return {WHOLE: _joined([run[WHOLE] for run in runs], own_name, options)}
     if not found:
         raise DataError(
             f"{folder} has no data of split {wanted[0]!r}: expected {wanted[0]}/*.h5, or files with {wanted[0]!r} in "
             "their names."
         )
     return found
+
+
+def _files_of(folder: Path, split: str, loose: Sequence[Path]) -> list[Path]:
+    """Files of a split: those in a folder called so, or else the `loose` ones with its name in theirs."""
+    folders = [folder / name for name in CALLED[split] if (folder / name).is_dir()]
+    if len(folders) > 1:
+        raise DataError(f"{folders[0]} and {folders[1]} are both called like the split {split!r}. Keep one of them.")
+    # "val" may mean a value, unless there is something to validate.
+    divided = any(name in _words(file) for name in ("train", "test") for file in loose)
+    names = CALLED[split] if divided else (split,)
+    inside = data_files(folders[0]) if folders else []
+    return inside or [file for file in loose if any(name in _words(file) for name in names)]
+
+
+def _joined(sets: Sequence[Trajectories], name: str, options: ReadOptions) -> Trajectories:
+    """Files of one set. Where only files have names, the set is called as its folder."""
+    sets = [data if data.conventions else replace(data, name=name) for data in sets]
+    return concatenate(sets if options.resample is None else to_the_shortest(sets))
 
 
 def _open_sealed(folder: Path, options: ReadOptions, *, wanted: Sequence[str]) -> Mapping[str, Trajectories]:
