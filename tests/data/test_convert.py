@@ -1,5 +1,7 @@
 """Converted datasets hold the same numbers, verify, and load by folder."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -62,6 +64,13 @@ def test_a_mask_of_missing_values_is_kept_frame_by_frame_where_it_moves(tmp_path
     for shard, varies in (("000", False), ("001", moving)):
         with h5py.File(tmp_path / "out" / "train" / f"shard-{shard}.h5") as file:
             assert file["t0_fields/mask"].shape == ((2, 40, 16) if varies else (2, 16))
+
+
+@pytest.mark.parametrize("kind", ["sphere", "points"])
+def test_the_kind_of_grid_is_kept(tmp_path, kind) -> None:
+    data = replace(Trajectories.from_array(values(3, 4, 1, 8)), grid_type=kind)
+    convert_data({"train": data}, tmp_path / "out", source="memory")
+    assert load_dataset(tmp_path / "out", "all").grid_type == kind
 
 
 def test_splits_of_the_source_are_kept(tmp_path, public_files) -> None:

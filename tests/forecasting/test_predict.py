@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -110,6 +111,12 @@ def test_constant_known_fields_last_for_ever(tmp_path) -> None:
     read = load_dataset(tmp_path / "next.h5", "all")
     torch.testing.assert_close(read.read(slice(None)).state, expected)
     torch.testing.assert_close(read.read(slice(None)).context, known[:, 4:])
+
+
+def test_forecasts_keep_the_kind_of_grid(tmp_path) -> None:
+    data = replace(waves(), grid_type="sphere")
+    predict(model_for(data), data, tmp_path / "next.h5", steps=2)
+    assert load_dataset(tmp_path / "next.h5", "all").grid_type == "sphere"
 
 
 def with_holes(moves_from: int, *, empty_from: int = 6) -> Trajectories:

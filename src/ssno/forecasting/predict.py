@@ -160,6 +160,7 @@ def predict(
         axes=data.axes,
         times=job.times,
         context_fields=data.context_fields,
+        grid_type=data.grid_type,
         attributes={
             "generator": "ssno predict",
             "generator_version": provenance()["ssno"],

@@ -106,6 +106,7 @@ def encode(data: Trajectories, shard: Shard, *, name: str, source: str) -> bytes
         axes=data.axes,
         times=data.times,
         context_fields=data.context_fields,
+        grid_type=data.grid_type,
         attributes={
             "generator": "ssno data convert",
             "generator_version": provenance()["ssno"],
