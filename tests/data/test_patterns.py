@@ -48,7 +48,7 @@ def block(pattern: str, *shape: int, **options) -> Block:
 
 
 def test_packed_numbers_are_unpacked_and_missing_ones_become_nan() -> None:
-    packed = block("time x", 2, 3, packing=Packing(scale=0.5, shift=10.0, missing=4.0))
+    packed = block("time x", 2, 3, packing=Packing(scale=0.5, shift=10.0, missing=(4.0,)))
     values = packed.read(slice(None), slice(None), (1,))[0, :, 0]
     np.testing.assert_array_equal(values, [[10, 10.5, 11], [11.5, np.nan, 12.5]])
 

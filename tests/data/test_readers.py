@@ -248,6 +248,18 @@ def test_fill_values_of_netcdf_are_missing_numbers(tmp_path, public_files) -> No
     assert data.read([0], finite=False).state.isnan().sum() == 1
 
 
+@pytest.mark.parametrize("named", [np.array([-1], "<i2"), np.array([-1, -9998], "<i2"), -1.0, 1e20])
+def test_either_number_that_netcdf_takes_for_none_is_missing(tmp_path, public_files, named) -> None:
+    public_files.netcdf4(tmp_path / "weather.nc")
+    with h5py.File(tmp_path / "weather.nc", "a") as file:
+        file["temperature"].attrs["missing_value"] = named
+        file["temperature"][:] = 5
+        file["temperature"][2, 1, 3:6] = (-9999, -1, -9998)
+    found = open_file(tmp_path / "weather.nc")["all"].read([0], finite=False).state.isnan()
+    expected = [True, *(bool((np.atleast_1d(named) == number).any()) for number in (-1, -9998))]
+    assert (found[0, 2, 1, 1, 3:6].tolist(), int(found.sum())) == (expected, sum(expected))
+
+
 def test_classic_netcdf_reads_interleaved_records(tmp_path, public_files) -> None:
     values = public_files.netcdf3(tmp_path / "old.nc")
     data = open_file(tmp_path / "old.nc")["all"]
