@@ -92,7 +92,7 @@ def test_a_store_may_be_one_array(store) -> None:
 
 PICKLE = {"id": "pickle", "protocol": 5}
 HOSTILE = {
-    ".zarray": {"compressor": PICKLE, "filters": None, "attributes": {"codecs": "anything"}},
+    ".zarray": {"zarr_format": 2, "compressor": PICKLE, "filters": None, "attributes": {"codecs": "anything"}},
     "a/.zarray": {"compressor": {"id": "blosc"}, "filters": [{"id": "delta"}, PICKLE]},
     ".zmetadata": {"metadata": {"u/.zattrs": {"filters": ["x"]}, "u/.zarray": {"compressor": PICKLE}}},
     "zarr.json": {"codecs": [{"name": "bytes"}, {"name": "numcodecs.pickle", "configuration": {}}]},
@@ -101,6 +101,23 @@ HOSTILE = {
             "metadata": {"u": {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": ["pickle"]}}]}}
         }
     },
+    "an array called attributes/zarr.json": {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": {"codecs": "anything"},
+        "consolidated_metadata": {
+            "metadata": {
+                "attributes": {"zarr_format": 2, "compressor": PICKLE, "attributes": {}},
+                "zarr_format": {"zarr_format": 3, "codecs": ["bytes"]},
+                "node_type": {"zarr_format": 3, "codecs": ["bytes"]},
+            }
+        },
+    },
+    "an array called zattrs/zarr.json": {
+        "zarr_format": 3,
+        "consolidated_metadata": {"metadata": {"u/.zattrs": {"zarr_format": 2, "compressor": PICKLE}}},
+    },
+    "two names/zarr.json": {"zarr_format": 3, "codecs": [{"id": "zlib", "name": "numcodecs.pickle"}]},
 }
 
 
@@ -112,6 +129,37 @@ def test_codecs_that_run_what_they_read_are_refused_before_the_store_is_opened(s
     (folder / name).write_text(json.dumps(HOSTILE[name]))
     with pytest.raises(DataError, match="asks for the codec 'pickle', which ssno does not run: it may execute"):
         load_dataset(folder, axes="batch time x")
+
+
+@pytest.mark.parametrize("inside", ["u", "c/u", "zarr.json", "c/0.0.0"])
+def test_links_inside_a_store_are_refused_before_it_is_opened(store, tmp_path, inside) -> None:
+    folder, opened = store
+    opened.node = RuntimeError("the store was opened")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("{}")
+    (folder / "c").mkdir()
+    (folder / inside).unlink(missing_ok=True)
+    (folder / inside).symlink_to(outside / "file" if "." in inside else outside)
+    with pytest.raises(DataError, match=f"{inside} is a symbolic link, which ssno does not follow inside a Zarr store"):
+        load_dataset(folder, axes="batch time x")
+
+
+def test_a_store_itself_may_be_reached_by_a_link(store, tmp_path) -> None:
+    folder, opened = store
+    opened.node = FakeArray(VALUES)
+    real = folder.rename(tmp_path / "elsewhere.zarr")
+    folder.symlink_to(real)
+    assert examine(folder).arrays["array"].shape == VALUES.shape
+
+
+def test_attributes_may_hold_anything(store) -> None:
+    folder, opened = store
+    opened.node = FakeArray(VALUES)
+    odd = {"filters": ["coffee"], "codecs": [{"name": "pickle"}]}
+    (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "codecs": [{"name": "bytes"}], "attributes": odd}))
+    (folder / ".zmetadata").write_text(json.dumps({"metadata": {".zattrs": odd, "u/.zattrs": odd}}))
+    assert examine(folder).arrays["array"].shape == VALUES.shape
 
 
 def test_chunks_too_large_to_hold_are_refused(store) -> None:

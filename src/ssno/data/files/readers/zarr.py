@@ -4,7 +4,8 @@ A store holds one array or a tree of them. Names of axes come from `dimension_na
 `_ARRAY_DIMENSIONS` that xarray writes (version 2).
 
 The metadata of a store names the codecs that turn its bytes into numbers, and some codecs (`pickle`) run what they
-read. So the metadata are read here first, and a store with a codec that is not in `CODECS` is never opened.
+read. So the metadata are read here first, and a store with a codec that is not in `CODECS` is never opened. Nor is one
+with symbolic links inside, which `zarr` would follow: they lead past this check, and out of the store.
 """
 
 import os
@@ -53,6 +54,7 @@ class ZarrArray(FileArray):
 def zarr_contents(path: Path) -> Contents:
     """List a store as `ssno.data.files.probe` lists a file."""
     zarr = _package()
+    check_links(path)
     check_codecs(path)
     arrays: dict[str, StoredArray] = {}
     refused: dict[str, str] = {}
@@ -81,21 +83,36 @@ def zarr_contents(path: Path) -> Contents:
     return Contents(Stamp.of(path), "zarr", arrays, groups, refused)
 
 
+def check_links(path: Path) -> None:
+    """Raise `DataError` if anything in a store is a symbolic link; the store itself may be reached by one."""
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            if os.path.islink(os.path.join(folder, name)):
+                raise DataError(
+                    f"{Path(folder, name)} is a symbolic link, which ssno does not follow inside a Zarr store: it may "
+                    "lead anywhere. Put what it points to in its place."
+                )
+
+
 def check_codecs(path: Path) -> None:
     """Raise `DataError` if any metadata in a store name a codec that is not known to be harmless."""
     for folder, _, files in os.walk(path):
         for name in {*files} & {"zarr.json", ".zarray", ".zmetadata"}:
             file = Path(folder, name)
             content = read_json(file, remedy="The store is damaged; write it again.")
-            if unknown := sorted({*codecs_in(content)} - CODECS):
+            if unknown := sorted({*codecs_in(content, file=name)} - CODECS):
                 raise DataError(
                     f"{file} asks for the codec {unknown[0]!r}, which ssno does not run: it may execute what it reads. "
                     "Store the array with blosc, zstd or gzip."
                 )
 
 
-def codecs_in(metadata: Any) -> Iterator[str]:
-    """Names of all codecs in parsed metadata, consolidated or not; attributes may hold anything."""
+def codecs_in(metadata: Any, *, file: str = "zarr.json") -> Iterator[str]:
+    """Names of all codecs in the parsed metadata of a file, consolidated or not.
+
+    Attributes may hold anything and are left out: those that stand in the description of an array or a group, which
+    has a number as `zarr_format` (an array may be called `attributes`), and in `.zmetadata` those called `.zattrs`.
+    """
     pending = [metadata]
     while pending:
         value = pending.pop()
@@ -103,14 +120,22 @@ def codecs_in(metadata: Any) -> Iterator[str]:
             pending += value
         if not isinstance(value, dict):
             continue
+        described = isinstance(value.get("zarr_format"), int)
         for key, inner in value.items():
             if key in STEPS:
                 for codec in inner if isinstance(inner, list) else [inner]:
-                    named = codec.get("id", codec.get("name")) if isinstance(codec, dict) else codec
-                    if codec is not None:
-                        yield str(named).removeprefix("numcodecs.")
-            if key != "attributes" and not key.endswith(".zattrs"):
+                    yield from _codec_names(codec)
+            consolidated = file == ".zmetadata" and key.rsplit("/", 1)[-1] == ".zattrs"
+            if not consolidated and not (described and key == "attributes"):
                 pending.append(inner)
+
+
+def _codec_names(codec: Any) -> list[str]:
+    """What a codec is called: version 2 goes by `id` and version 3 by `name`, so both count where both are given."""
+    if codec is None:
+        return []
+    names = [codec[key] for key in ("id", "name") if key in codec] or [None] if isinstance(codec, dict) else [codec]
+    return [str(name).removeprefix("numcodecs.") for name in names]
 
 
 def _missing(name: str, node: Any) -> str:
