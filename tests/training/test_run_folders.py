@@ -2,10 +2,13 @@
 
 import os
 import resource
+import sys
 
+import numpy as np
 import pytest
 from tests.training.small_runs import tiny
 
+from ssno.data.trajectories import Trajectories
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.reporter import Silent
@@ -23,6 +26,22 @@ def test_an_existing_folder_is_never_overwritten_silently(tmp_path, waves) -> No
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     with pytest.raises(FileExistsError, match="is not a run of ssno, so it is not overwritten"):
         train(tiny(), waves, folder=tmp_path / "mine", epochs=1, overwrite=True, reporter=Silent())
+
+
+def test_a_training_that_is_refused_costs_no_earlier_run(tmp_path, waves, valid_waves, monkeypatch) -> None:
+    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent())
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    frames = valid_waves.read(slice(None)).state.numpy()
+    frames[2, 3] = np.nan
+    broken = Trajectories.from_array(frames, fields=["u"], lengths=[2 * np.pi])
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    for change, error, message in (
+        ({"valid": broken}, ValueError, "'u' is not finite in trajectory 2, frame 3"),
+        ({"loggers": ["wandb"]}, ImportError, "wandb is not installed"),
+    ):
+        with pytest.raises(error, match=message):
+            train(tiny(), waves, folder=tmp_path, epochs=1, overwrite=True, reporter=Silent(), **change)
+        assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
 
 
 def test_two_trainings_never_share_a_folder(tmp_path, waves) -> None:

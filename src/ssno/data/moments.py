@@ -106,6 +106,12 @@ def chunks(data: Trajectories, *, size: int = CHUNK) -> Iterator[slice]:
         yield slice(start, min(start + step, len(data)))
 
 
+def check_finite(data: Trajectories) -> None:
+    """Refuse trajectories that are not finite, reading a chunk at a time; the message says where."""
+    for chunk in chunks(data):
+        data.read(chunk)
+
+
 def summarise(data: Trajectories, *, size: int = CHUNK) -> Summary:
     """Statistics over all trajectories, frames and points, reading a chunk at a time.
 

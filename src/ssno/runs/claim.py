@@ -17,7 +17,11 @@ from ssno.runs.layout import BEST, CONFIG, LAST, LOCK, LOG, is_run
 
 @contextmanager
 def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[None]:
-    """Hold `folder`, ready for a run: empty, or with a run to go on with. Without a folder there is nothing to hold."""
+    """Hold `folder` for a run: free for it, or with a run to go on with. Without a folder there is nothing to hold.
+
+    An earlier run that `overwrite` allows to delete is still there: `clear` deletes it, when nothing else can be
+    refused.
+    """
     if resume and overwrite:
         raise ValueError("`resume` and `overwrite` exclude each other: go on with the old run, or delete it.")
     if folder is None:
@@ -32,23 +36,31 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
         for partial in folder.glob("*.partial"):  # left by a kill; nobody else can be writing now
             partial.unlink()
         if not resume:
-            _empty(folder, overwrite=overwrite)
+            _check_free(folder, overwrite=overwrite)
         elif not has_checkpoint(folder / LAST) and any((folder / part).exists() for part in (BEST, LOG)):
             raise FileNotFoundError(f"There is nothing to resume in {folder}: it has no `last` checkpoint.")
         yield
 
 
-def _empty(folder: Path, *, overwrite: bool) -> None:
-    """Delete an earlier run, if that is wanted and it is one."""
-    inside = [path for path in folder.iterdir() if path.name != LOCK]
+def clear(folder: Path) -> None:
+    """Delete the earlier run in a folder that is held."""
+    for path in sorted(_inside(folder), key=lambda path: path.name == CONFIG):  # the mark of a run goes last
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _check_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder with something in it, unless that is a run and may be deleted."""
+    inside = _inside(folder)
     if inside and not overwrite:
         raise FileExistsError(
             f"{folder} is not empty. Go on with that run (--resume), delete it (--overwrite), or choose another name."
         )
     if inside and not is_run(folder):
         raise FileExistsError(f"{folder} is not a run of ssno, so it is not overwritten. Choose another name.")
-    for path in sorted(inside, key=lambda path: path.name == CONFIG):  # the mark of a run goes last
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _inside(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.name != LOCK]
 
 
 @contextmanager

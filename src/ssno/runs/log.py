@@ -8,6 +8,7 @@ of an uninterrupted one, seconds apart.
 """
 
 import hashlib
+import importlib
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,6 +19,10 @@ from ssno.runs.checkpoint import Progress
 from ssno.runs.layout import BOARD, LOG
 
 Logger = Literal["tensorboard", "wandb"]
+LIBRARIES: dict[str, tuple[str, str]] = {
+    "tensorboard": ("TensorBoard", "torch.utils.tensorboard"),
+    "wandb": ("wandb", "wandb"),
+}
 LARGEST = 2**30
 """Bytes of a log that are read at most."""
 
@@ -36,9 +41,7 @@ class Log:
         loggers: Collection[Logger] = (),
         description: Mapping[str, Any] | None = None,
     ):
-        for name in loggers:
-            if name not in get_args(Logger):
-                raise ValueError(f"`loggers` may name {', '.join(get_args(Logger))}, got {name!r}.")
+        check_loggers(loggers)
         self.path = None if folder is None else folder / LOG
         step = progress.step
         self.board = open_board(folder / BOARD, step) if folder and "tensorboard" in loggers else None
@@ -69,6 +72,18 @@ class Log:
             self.wandb.finish()
 
 
+def check_loggers(loggers: Collection[Logger]) -> None:
+    """Refuse loggers that there are not, or whose library is not installed."""
+    for name in loggers:
+        if name not in get_args(Logger):
+            raise ValueError(f"`loggers` may name {', '.join(get_args(Logger))}, got {name!r}.")
+        called, module = LIBRARIES[name]
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            raise ImportError(f"{called} is not installed. Install it with: pip install 'ssno[{name}]'") from None
+
+
 def known_at(progress: Progress, line: dict[str, Any]) -> bool:
     """Whether a line was written before a checkpoint of this progress: its step was taken, its epoch ended."""
     return bool(line["step"] <= progress.step and (line["kind"] == "step" or line["epoch"] < progress.epoch))
@@ -76,10 +91,8 @@ def known_at(progress: Progress, line: dict[str, Any]) -> bool:
 
 def open_board(folder: Path, step: int) -> Any:
     """TensorBoard's writer; steps after `step` of an interrupted run are hidden from view."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ImportError("TensorBoard is not installed. Install it with: pip install 'ssno[tensorboard]'") from None
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(folder, purge_step=step + 1 if step else None)
 
 
@@ -88,10 +101,8 @@ def open_wandb(folder: Path, description: Mapping[str, Any]) -> Any:
 
     Project, entity and offline mode are wandb's own settings (WANDB_PROJECT, WANDB_ENTITY, WANDB_MODE).
     """
-    try:
-        import wandb
-    except ImportError:
-        raise ImportError("wandb is not installed. Install it with: pip install 'ssno[wandb]'") from None
+    import wandb
+
     place = folder.resolve()
     identity = hashlib.sha256(str(place).encode()).hexdigest()[:8]
     return wandb.init(

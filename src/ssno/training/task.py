@@ -18,6 +18,7 @@ from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
 from ssno.data.division import hold_out
 from ssno.data.mirror import check_mirror
+from ssno.data.moments import check_finite
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
@@ -122,6 +123,7 @@ def checked(
     check_mirror(options.mirror, data)
     window.plan(len(valid.times))
     check_frames(options.rollout.stages(options.epochs), window, len(data.times))
+    check_finite(valid)
     forecaster = Forecaster(
         model,
         normalisers=fit(data, options.normalisation),

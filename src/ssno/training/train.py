@@ -13,8 +13,8 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
-from ssno.runs.claim import claimed
-from ssno.runs.log import Logger
+from ssno.runs.claim import claimed, clear
+from ssno.runs.log import Logger, check_loggers
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
 from ssno.training.loop import Loop
@@ -102,7 +102,8 @@ def perform(
     device: str | torch.device = "auto",
     loggers: Collection[Logger] = (),
 ) -> Forecaster:
-    """Do a training that has been put together."""
+    """Do a training that has been put together. An earlier run is deleted when nothing is left that can be refused."""
+    check_loggers(loggers)
     with (
         join_processes(device) as process,
         claimed(folder, resume=resume, overwrite=overwrite) if process.is_main else nullcontext(),
@@ -116,4 +117,6 @@ def perform(
             stop_at=stop_at,
             loggers=loggers,
         )
+        if folder is not None and process.is_main and not resume:
+            clear(folder)
         return loop.run(resume=resume)
