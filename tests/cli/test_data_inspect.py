@@ -166,3 +166,26 @@ def test_mistakes_end_in_one_line_and_code_two(folder, capsys, arguments, messag
     with pytest.raises(SystemExit, match="2"):
         main(["data", "inspect", *arguments])
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", [".png", ".pdf", ".svg"])
+def test_a_picture_replaces_an_earlier_picture_and_nothing_else(folder, capsys, ending) -> None:
+    call = ["data", "inspect", "mine.npz", "--axes", "batch time x", "--picture"]
+    for _ in range(2):
+        main([*call, f"drawn{ending}"])
+    (folder / f"photo{ending}").write_bytes(b"of the sea")
+    with pytest.raises(SystemExit) as stopped:
+        main([*call, f"photo{ending}"])
+    assert stopped.value.code == 2
+    assert "is not a picture that ssno wrote, so `--picture` does not replace it" in capsys.readouterr().err
+    assert (folder / f"photo{ending}").read_bytes() == b"of the sea"
+
+
+def test_a_picture_has_the_name_of_a_picture(folder, capsys) -> None:
+    before = (folder / "bad.npz").read_bytes()
+    for name in ("bad.npz", "pic.xyz"):
+        with pytest.raises(SystemExit) as stopped:
+            main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--picture", name])
+        assert stopped.value.code == 2
+        assert f"`--picture` must end in .png or .pdf or .svg, got '{name}'." in capsys.readouterr().err
+    assert (folder / "bad.npz").read_bytes() == before

@@ -123,6 +123,27 @@ def test_compare_groups_seeds_and_refuses_to_rank_what_overlaps(make_run, tmp_pa
     assert document["groups"][0]["summaries"]["valid_time"]["confidence"] is None
 
 
+def test_tables_replace_tables_and_nothing_else(make_run, tmp_path, capsys) -> None:
+    folder = make_run()
+    tables = ["--csv", str(tmp_path / "t.csv"), "--latex", str(tmp_path / "t.tex")]
+    for verb in ("evaluate", "evaluate", "compare", "compare", "evaluate"):
+        main([verb, str(folder), *tables])
+    (tmp_path / "errors.csv").write_text("name,rel_l2,grid\nssno,0.01,64\n")
+    (tmp_path / "paper.tex").write_text("% my paper\n\\documentclass{article}\n")
+    for verb in ("evaluate", "compare"):
+        for option, file in (
+            ("--csv", folder / "config.json"),
+            ("--csv", tmp_path / "errors.csv"),
+            ("--latex", tmp_path / "paper.tex"),
+        ):
+            before = file.read_bytes()
+            with pytest.raises(SystemExit) as stopped:
+                main([verb, str(folder), option, str(file)])
+            assert stopped.value.code == 2
+            assert f"is not a table that ssno wrote, so `{option}` does not replace it" in capsys.readouterr().err
+            assert file.read_bytes() == before
+
+
 def test_compare_takes_files_and_refuses_other_grids(make_run, capsys) -> None:
     folder = make_run()
     main(["evaluate", str(folder)])

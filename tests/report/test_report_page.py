@@ -273,6 +273,19 @@ def test_mistakes_are_named(runs, capsys) -> None:
         assert message in capsys.readouterr().err
 
 
+def test_a_page_replaces_an_earlier_page_and_nothing_else(runs, tmp_path, capsys) -> None:
+    for _ in range(2):
+        main(["report", str(runs[0]), "--out", str(tmp_path / "page.html")])
+    (tmp_path / "mine.html").write_text("<html>my own page</html>")
+    for file in (runs[0].parent / "waves.npy", tmp_path / "mine.html"):
+        before = file.read_bytes()
+        with pytest.raises(SystemExit) as stopped:
+            main(["report", str(runs[0]), "--out", str(file)])
+        assert stopped.value.code == 2
+        assert "is not a page that ssno wrote, so `--out` does not replace it" in capsys.readouterr().err
+        assert file.read_bytes() == before
+
+
 def test_a_page_about_several_runs_leaves_their_own_pages_alone(runs) -> None:
     from ssno.report.make import default_path
 

@@ -14,6 +14,7 @@ from ssno.base.documents import (
     write_json,
 )
 from ssno.base.provenance import available_cores, package_version, processor_name, provenance, source_commit
+from ssno.base.replaceable import Kind, check_replaceable
 from ssno.base.requirements import require_one_of, require_pairs, require_positive
 from ssno.base.suggestions import did_you_mean, nearest, unknown_name
 from ssno.base.whole import DISK_LIMITS, whole_file, write_whole
@@ -21,8 +22,10 @@ from ssno.base.whole import DISK_LIMITS, whole_file, write_whole
 __all__ = [
     "DISK_LIMITS",
     "DocumentError",
+    "Kind",
     "available_cores",
     "byte_size",
+    "check_replaceable",
     "cost_rows",
     "cost_words",
     "description_from_json",

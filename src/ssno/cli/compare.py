@@ -11,7 +11,7 @@ from ssno.base import to_text
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
-from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+from ssno.evaluation.tables import Sheet, check_tables, csv_text, number, write_text
 from ssno.models.bundled import locate, results_folder
 from ssno.runs.layout import evaluation_file
 
@@ -37,14 +37,15 @@ def compare(
         runs: Folders of runs, names of bundled checkpoints, or evaluation files.
         metrics: Columns of the table; the first one ranks.
         file: Which evaluation of each run, as evaluation-valid.json.
-        csv: Write a CSV file: mean, spread and confidence of every metric.
-        latex: Write a LaTeX table (booktabs).
+        csv: Write a CSV file: mean, spread and confidence of every metric. Replaces an earlier table, no other file.
+        latex: Write a LaTeX table (booktabs), likewise.
         json: Print the groups and the verdict as JSON.
     """
     if not runs:
         raise ValueError("`runs`: give the folders of evaluated runs, as runs/ks-ssno runs/ks-ffno.")
     if not metrics:
         raise ValueError("`--metrics` needs at least one name, as rel_l2.")
+    check_tables(csv, latex)
     evaluations = [evaluation_of(run, file) for run in runs]
     groups = group_by_seed(evaluations, metrics)
     first = metrics[0]

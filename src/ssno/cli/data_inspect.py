@@ -20,7 +20,7 @@ from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.files.sampling import sampled
 from ssno.data.trajectories import Trajectories
 from ssno.plots.gallery import gallery
-from ssno.plots.style import save
+from ssno.plots.style import check_picture, save
 
 SHOWN = {1: 4, 2: 2, 3: 1}  # trajectories drawn, by the number of space axes
 ALIKE = 3  # groups at least that are shown as one
@@ -48,13 +48,15 @@ def inspect(
         read: What the file does not say.
         everything: Read all trajectories, also of files larger than 128 MiB.
         draw: Draw a few trajectories.
-        picture: Where to draw them; NAME-inspect.png here if not given.
+        picture: Where to draw them (.png, .pdf or .svg); NAME-inspect.png here if not given. An earlier picture is
+            replaced, no other file.
         json: Print the result as JSON.
     """
+    drawing = Path(f"{stem(path)}-inspect.png") if picture is None else picture
+    if draw:
+        check_picture(drawing, option="--picture")
     found, sets = inspect_data(path, read, against=against, most=None if everything else MOST)
-    drawn = None
-    if draw and sets:
-        drawn = draw_sets(sets, Path(f"{stem(path)}-inspect.png") if picture is None else picture)
+    drawn = draw_sets(sets, drawing) if draw and sets else None
     if json:
         print(json_format.dumps(to_json(found, drawn), indent=1))
     else:

@@ -19,7 +19,7 @@ from ssno.evaluation.evaluate import choose, described_by, first_forecasts, fore
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
-from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+from ssno.evaluation.tables import Sheet, check_tables, csv_text, number, write_text
 from ssno.native.precision import Precision
 from ssno.runs.folder import open_run
 from ssno.runs.stated import Stated, stated_of
@@ -65,8 +65,8 @@ def evaluate(
         ensemble: Also score all runs together: the mean of their forecasts, and how honest their spread is.
         batch_size: Trajectories at once; changes memory, not results.
         precision: Numbers the models compute in: float32, bf16 or float64; by default those of their weights.
-        csv: Write a CSV file, one line per forecaster, all digits.
-        latex: Write a LaTeX table (booktabs).
+        csv: Write a CSV file, one line per forecaster, all digits. Replaces an earlier table, no other file.
+        latex: Write a LaTeX table (booktabs), likewise.
         dry_run: Say what would be evaluated, how long it takes and how much memory; write nothing.
         json: Print the evaluations as JSON.
     """
@@ -76,6 +76,7 @@ def evaluate(
         raise ValueError(f"`--ensemble` needs at least 2 runs, got {len(runs)}.")
     if batch_size < 1:
         raise ValueError(f"`--batch-size` must be at least 1, got {batch_size}.")
+    check_tables(csv, latex)
     chosen: dict[str, Any] = {
         "split": split,
         "points": points,

@@ -38,7 +38,7 @@ def report(
         points: Grid points along the first axis, to report on another resolution.
         ensemble: Also take all runs together: their mean forecast, its uncertainty, and whether that is honest.
         out: The file; if not given, report.html in the folder of the run (./runs/pretrained/NAME if bundled), and of
-            several runs report-A-B.html beside their folders.
+            several runs report-A-B.html beside their folders. An earlier page is replaced, no other file.
         json: Print where the page is as JSON.
     """
     other = other_data(runs[0], data, read) if runs else None

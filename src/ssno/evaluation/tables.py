@@ -6,6 +6,7 @@ A `Sheet` is a table of words, made once and shown in either form; a CSV file is
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from rich.table import Table
 
+from ssno.base.replaceable import Kind, check_replaceable
 from ssno.base.whole import write_whole
 
 LATEX_WORDS = {
@@ -28,6 +30,11 @@ LATEX_WORDS = {
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
 }
+
+
+CSV = Kind("a table", re.compile(rb"\A(name,model,parameters,seeds|run,model,seed,dataset),"))
+"""Written by `ssno compare` or `ssno evaluate`, whose columns begin so."""
+LATEX = Kind("a table", re.compile(rb"\A% [^\n]*\n\\begin\{tabular\}"))
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,14 @@ def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(records)
     return text.getvalue()
+
+
+def check_tables(csv: Path | None, latex: Path | None) -> None:
+    """Refuse to write tables over files that are none; both as a user named them."""
+    if csv is not None:
+        check_replaceable(csv, CSV, option="--csv")
+    if latex is not None:
+        check_replaceable(latex, LATEX, option="--latex")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,5 +1,6 @@
 """One look for all pictures: colours that survive print and colour blindness, no clutter. Light, or dark on screens."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,9 +11,13 @@ import matplotlib as mpl
 from cycler import cycler
 from matplotlib.figure import Figure
 
+from ssno.base.replaceable import Kind, check_replaceable
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 DARK_COLOURS = ("#56B4E9", "#F28E5C", "#3FC79A", "#E3A1C7", "#F0C04A", "#8FD3FF", "#AAAAAA")
 FIELD_MAP, DIFFERENCE_MAP = "RdBu_r", "PuOr"
+ENDINGS = (".png", ".pdf", ".svg")
+PICTURE = Kind("a picture", re.compile(rb"Matplotlib"))
 NO_DATA = "0.7"  # grey: obstacles, land, whatever is masked
 
 LOOK: dict[Any, Any] = {
@@ -68,6 +73,13 @@ def palette() -> tuple[str, ...]:
 def ink() -> str:
     """The colour of text, and of the truth."""
     return INK if _after_dark.get() else "#111111"
+
+
+def check_picture(path: Path, *, option: str) -> None:
+    """Refuse names of no picture, and files that are not earlier pictures; before the picture is made."""
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"`{option}` must end in {' or '.join(ENDINGS)}, got {path.name!r}.")
+    check_replaceable(path, PICTURE, option=option)
 
 
 def save(figure: Figure, path: str | Path) -> Path:

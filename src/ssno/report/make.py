@@ -6,9 +6,11 @@
 The page about one run lies in its folder, one about several beside their folders: it replaces none of theirs.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ssno.base.replaceable import Kind, check_replaceable
 from ssno.base.whole import write_whole
 from ssno.data.files.suggest import option_words
 from ssno.data.options import DataOptions
@@ -25,6 +27,7 @@ from ssno.runs.layout import WEIGHTS, evaluation_file, report_file
 from ssno.runs.log import read_log
 from ssno.runs.saved import run_folder_of
 
+PAGE = Kind("a page", re.compile(rb'<meta name="generator" content="ssno '))
 NAMED = 3
 """Runs that the name of a page about several of them lists."""
 
@@ -46,12 +49,14 @@ def make_report(
         split: which part of the data: train, valid or test.
         points: grid points along the first axis, to report on another resolution.
         ensemble: also take all runs together.
-        out: the file; by default `default_path` of the runs.
+        out: the file; by default `default_path` of the runs. An earlier page is replaced, no other file.
     """
     if not runs:
         raise ValueError("`runs`: give the folder of at least one run, as runs/ks-ssno.")
     if ensemble and len(runs) < 2:
         raise ValueError(f"`--ensemble` needs at least 2 runs, got {len(runs)}.")
+    if out is not None:
+        check_replaceable(out, PAGE, option="--out")
     opened = [run if isinstance(run, RunFolder) else open_run(run) for run in runs]
     reports = [one(run, data, split=split, points=points) for run in opened]
     together = None
