@@ -13,8 +13,10 @@ import pytest
 import torch
 
 from ssno.cli.main import main
+from ssno.cli.train import named_dataset, parse
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
+from ssno.runs.run import Run
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
 from ssno.training.launch import launch
 
@@ -52,6 +54,29 @@ def test_a_run_leaves_what_the_contracts_say(here, capsys) -> None:
     assert config["run"]["model"]["d_state"] == 4
     assert config["run"]["train"]["epochs"] == 2
     assert config["run"]["window"]["size"] == 4
+
+
+@pytest.mark.parametrize("dataset", ["burgers", "torus-vis"])
+@pytest.mark.parametrize("config", [False, True])
+def test_the_dataset_may_stand_anywhere(here, dataset, config) -> None:
+    (here / "run.json").write_text(json.dumps(Run().to_json()))
+    chosen = {"--config": "run.json"} if config else {}
+    options = ["--train.epochs", "1", "--data.context", "none", "--name", dataset]
+    first = parse([dataset, *options], chosen)
+    assert first.run.data.name == dataset
+    for place in (2, 6):  # after a list, a word belongs to the list
+        words = [*options[:place], dataset, *options[place:]]
+        assert parse(words, chosen) == first
+        assert named_dataset(words, first.run) == dataset
+    assert named_dataset(options, first.run) is None
+
+
+def test_the_dataset_of_a_resumed_run_is_heard_wherever_it_stands(here, capsys) -> None:
+    ssno("--train.epochs", "1")
+    np.save("other.npy", np.load("waves.npy"))
+    with pytest.raises(SystemExit):
+        main(["train", "--resume", "--name", "waves-ssno", "other.npy"])
+    assert "data.name" in capsys.readouterr().err
 
 
 def model_of(here, name: str) -> dict:

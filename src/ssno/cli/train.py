@@ -7,7 +7,8 @@
     ssno train ks --processes 2
 
 Some words are read before the rest, because the rest depends on them: `--model NAME` (`NAME:tiny` for its smallest
-size) chooses whose options `--model.*` are, `--recipe` and `--config` where the defaults come from.
+size) chooses whose options `--model.*` are; `--recipe`, `--config` and the dataset, wherever it stands, say where the
+defaults come from.
 """
 
 import dataclasses
@@ -106,7 +107,7 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
     folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
     resume = command.resume and (not auto or is_run(folder))
     end = None if command.stop_at is None else moment(command.stop_at, datetime.now(), option="--stop-at")
-    given = given_names(words, chosen)
+    given = given_names(words, chosen, named=named_dataset(words, command.run) is not None)
     clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
     if command.run.start_from is not None and clash:
         raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
@@ -161,27 +162,42 @@ def take_out(arguments: list[str], *flags: str) -> tuple[list[str], dict[str, st
 def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
     """The command line as a typed command, whose types depend on the chosen model."""
     run: Run[Any] = read_run(chosen["--config"]) if "--config" in chosen else Run()
-    named = next((word for word in words if not word.startswith("-")), run.data.name)
-    is_dataset = bool(words) and named == words[0]
-    dataset = named if is_dataset else run.data.name
     if "--model" in chosen:
         run = replace(run, model=named_model(chosen["--model"]))
+    dataset = named_dataset(words, run) or run.data.name
     usual = defaults_of(dataset)
     if "--config" not in chosen:
         run = replace(run, alignment=usual.alignment)
     if "--recipe" in chosen or "--config" not in chosen:
         run = replace(run, train=recipe(chosen.get("--recipe", "fast"), dataset=dataset))  # type: ignore[arg-type]
-    default = Command(dataset=dataset, run=run)
-    typed: Any = Command[type(run.model)]  # type: ignore[misc]
-    command: Command[Any] = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
+    command = read(words, Command(dataset=dataset, run=run))
     return replace(command, run=replace(command.run, data=replace(command.run.data, name=command.dataset)))
 
 
-def given_names(words: list[str], chosen: dict[str, str]) -> set[str]:
-    """Fields that the command line names, as `model.d_state`; `--recipe` and `--config` name whole sections."""
+def read(words: list[str], default: Command[Any]) -> Command[Any]:
+    """The words over a command's defaults."""
+    typed: Any = Command[type(default.run.model)]  # type: ignore[misc]
+    command: Command[Any] = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
+    return command
+
+
+def named_dataset(words: list[str], run: Run[Any]) -> str | None:
+    """The dataset among the words, wherever it stands; only a parser that knows all options tells it from a value."""
+    if not words or not words[0].startswith("-"):
+        return words[0] if words else None
+    if {"-h", "--help"} & set(words) or all(word.startswith("-") for word in words):
+        return None
+    return read(words, Command(dataset="", run=run)).dataset or None
+
+
+def given_names(words: list[str], chosen: dict[str, str], *, named: bool) -> set[str]:
+    """Fields that the command line names, as `model.d_state`; `--recipe` and `--config` name whole sections.
+
+    `named`: it names the dataset.
+    """
     typed = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
     typed = {re.sub(r"(^|\.)no_(\w+)$", r"\1\2", name) for name in typed}
-    typed |= {"data.name"} if words and not words[0].startswith("-") else set()
+    typed |= {"data.name"} if named else set()
     typed |= {"model.model"} if "--model" in chosen else set()
     typed |= {"train"} if "--recipe" in chosen else set()
     return typed | ({"data", "model", "train", "window", "alignment"} if "--config" in chosen else set())
