@@ -225,6 +225,38 @@ def test_metrics_and_workers_are_checked() -> None:
         main(["sweep", "rates.toml", "--shard", "3/2"])
 
 
+@pytest.mark.parametrize(
+    ("words", "text", "message"),
+    [
+        (["--metric", "rel_l3"], FILE, "`--metric`: Unknown metric `rel_l3`. Did you mean `rel_l2`?"),
+        (["--metric", "volume_mse"], FILE, "Unknown metric `volume_mse`"),
+        ([], FILE.replace("tested = 2", "tested = 99"), "waves.npz has 2 test trajectories, fewer than `tested` = 99."),
+        (
+            [],
+            FILE.replace("tested = 2", "").replace('"data.axes"', '"data.splits" = [18, 2, 0]\n"data.axes"'),
+            "waves.npz has 0 test trajectories, which judge the runs.",
+        ),
+    ],
+)
+def test_what_would_fail_after_training_is_refused_before(
+    words: list[str], text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("rates.toml").write_text(text)
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", "rates.toml", *words])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_a_share_without_runs_says_how_many_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("one.json").write_text(json.dumps(BASE))
+    main(["sweep", "one.json", "--shard", "2/2"])
+    assert "0 runs, 1 still missing in runs/one." in capsys.readouterr().out
+    main(["sweep", "one.json", "--shard", "2/2", "--json"])
+    assert json.loads(capsys.readouterr().out) == []
+
+
 def test_grids_beyond_counting_and_endless_nesting_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="A sweep has 1 to 10,000 runs, got 10,000,000,000,000,000"):
         sweep_from({**BASE, "grid": {f"train.x{i}": [*range(100)] for i in range(8)}})

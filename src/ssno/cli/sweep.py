@@ -13,12 +13,12 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from ssno.base import to_text
+from ssno.base import to_text, unknown_name
 from ssno.cli.clock import moment
 from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part
 from ssno.evaluation.tables import Sheet, csv_text, write_text
-from ssno.experiments.campaign import collect, is_done, run_trials
+from ssno.experiments.campaign import collect, is_done, metric_names, run_trials
 from ssno.experiments.results import Results
 from ssno.experiments.sweep import read_sweep, share
 from ssno.experiments.trial import Trial
@@ -61,6 +61,8 @@ def sweep(
     if dry_run:
         show_plan(mine, folder, as_json=json)
         return
+    if metric not in (known := metric_names(trials)):
+        raise ValueError(f"`--metric`: {unknown_name(metric, known, kind='metric')}")
     try:
         with progress("sweep", console=Console(stderr=True)) as advance:
             run_trials(mine, folder, cores=None if workers == 1 else workers, advance=advance, until=end)
@@ -70,12 +72,14 @@ def sweep(
         raise SystemExit(EXIT_INTERRUPTED) from stopped
     results = collect(trials, folder)
     records = results.records()
-    write_text(folder / "comparison.csv", csv_text(records))
+    if records:
+        write_text(folder / "comparison.csv", csv_text(records))
     if json:
         print(to_text(records, indent=1))
         return
     console = Console()
-    console.print(comparison(results, metric).terminal())
+    if records:
+        console.print(comparison(results, metric).terminal())
     missing = len(dict.fromkeys(trials)) - len(results.outcomes)
     console.print(
         f"{len(results.outcomes)} runs" + (f", {missing} still missing" if missing else "") + f" in {folder}."

@@ -60,6 +60,7 @@ KEPT = (
     "volume_mse/p",
     "surface_mse/p",
 )
+UNIT_INTERVAL, BEST_VALID, SECONDS = "rel_l2_unit_interval", "rel_l2_best_valid", "seconds_per_forecast"
 POLL_SECONDS = 2.0
 
 
@@ -179,10 +180,10 @@ def perform(trial: Trial, folder: Path) -> None:
         train(trial.run, folder=place, resume=resume, overwrite=not resume, reporter=Silent())
         values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
     except TrainingDiverged:
-        values = dict.fromkeys((*KEPT, "rel_l2_unit_interval"), float("inf"))
+        values = dict.fromkeys((*KEPT, UNIT_INTERVAL), float("inf"))
     lines = read_log(place)  # a run may diverge before its first line
     curve = curve_of(lines)
-    values["rel_l2_best_valid"] = min((error for _, error in curve), default=float("inf"))
+    values[BEST_VALID] = min((error for _, error in curve), default=float("inf"))
     seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)
     parameters = count_parameters(trial.run.build_model())
     TrialResult(values, curve, parameters, seconds, torch.get_num_threads(), provenance()).store(place)
@@ -192,10 +193,20 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
     """The numbers of an evaluation that tables need, and the error in the units of the paper's [0, 1] scaling."""
     means = evaluation.scores.means
     values = {name: error for name, error in means.items() if name in KEPT or name.startswith("rel_l2/")}
-    values["seconds_per_forecast"] = evaluation.seconds or float("nan")
+    values[SECONDS] = evaluation.seconds or float("nan")
     if len(evaluation.fields) == 1 and not defaults_of(trial.run.data.name).cloud:  # several have several factors
-        values["rel_l2_unit_interval"] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
+        values[UNIT_INTERVAL] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
     return values
+
+
+def metric_names(trials: Iterable[Trial]) -> list[str]:
+    """What `judged` tells about trials on such data, known before they run."""
+    tests = [data.load("test") for data in {trial.run.data for trial in trials}]
+    clouds = any(test.grid_type == "points" for test in tests)
+    names = [name for name in KEPT if clouds or name.partition("/")[0] not in CLOUD_METRICS]
+    names += dict.fromkeys(f"rel_l2/{field}" for test in tests if len(test.fields) > 1 for field in test.fields)
+    single = any(len(test.fields) == 1 and test.grid_type != "points" for test in tests)
+    return [*names, *([UNIT_INTERVAL] if single else []), BEST_VALID, SECONDS]
 
 
 def collect(trials: Sequence[Trial], folder: Path) -> Results:

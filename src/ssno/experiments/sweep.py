@@ -66,7 +66,17 @@ class RunSweep:
 
     def trials(self) -> list[Trial]:
         """The runs, completed for their data, all of a seed before the next."""
-        return [self.trial(variant, seed) for seed in self.seeds for variant in self.variants]
+        made = [self.trial(variant, seed) for seed in self.seeds for variant in self.variants]
+        for data in {trial.run.data for trial in made}:
+            self.check_tested(data)
+        return made
+
+    def check_tested(self, data: DataOptions) -> None:
+        """Refuse data that cannot judge a run, before any is trained."""
+        there = len(data.load("test"))
+        if there < (self.tested or 1):
+            asked = "which judge the runs" if self.tested is None else f"fewer than `tested` = {self.tested}"
+            raise ValueError(f"{data.path or data.name} has {there} test trajectories, {asked}.")
 
     def trial(self, variant: Changes, seed: int) -> Trial:
         """One run."""
