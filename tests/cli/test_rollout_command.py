@@ -110,6 +110,23 @@ def test_other_data_can_be_named_and_no_index_is_refused(tmp_path, monkeypatch, 
         make_examples(opened.forecaster, opened.load("test"), [])
 
 
+def test_other_files_are_cut_as_that_of_training_was(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    angle = 2 * np.pi * np.arange(16) / 16 + 0.1 * np.arange(200)[:, None]
+    np.save("long.npy", np.sin(angle).astype(np.float32))
+    np.save("next.npy", np.sin(angle + 20).astype(np.float32))
+    cut = ["--data.axes", "time x", "--data.cut", "10", "--data.time-index", "20:"]
+    main(["train", "long.npy", "--model", "ssno:tiny", "--train.epochs", "1", "--name", "cut", *cut])
+    capsys.readouterr()
+    for further in ([], ["--dt", "1"]):
+        main(["evaluate", "runs/cut", "--data", "next.npy", "--split", "all", "--json", *further])
+        (evaluation,) = json.loads(capsys.readouterr().out)
+        assert (evaluation["trajectories"], len(evaluation["times"])) == (18, 10 - 4), "four frames are given"
+    main(["predict", "runs/cut", "--input", "next.npy", "--output", "later.h5", "--steps", "3", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["trajectories"], told["times"]) == (1, [200.0, 202.0])
+
+
 def test_a_forecast_that_is_not_finite_has_infinite_errors() -> None:
     from ssno.evaluation.examples import Examples
 

@@ -72,7 +72,8 @@ def predict(
     """
     opened = open_run(run, precision=precision)
     forecaster = opened.forecaster
-    alike = replace(opened, data=opened.alike(input, read))
+    # Forecasts go on from the end of a whole trajectory, not of the pieces that were trained on.
+    alike = replace(opened, data=replace(opened.alike(input, read), cut=None, time_index=None))
     data = alike.load(split, points=points, time_index=time_index)
     warn_of_other_data(opened, data, points_asked=points is not None)
     data = data.select(indices=indices) if indices else data

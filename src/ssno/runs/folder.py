@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from ssno.base import description_from_json
-from ssno.data.alike import read_alike, with_fields
+from ssno.data.alike import in_our_layout, read_alike, with_fields
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.options import DataOptions
@@ -96,9 +96,14 @@ class RunFolder:
         return with_fields(found, self.forecaster.normalisers.context.fields, self.forecaster.mask)
 
     def alike(self, path: str | Path, given: ReadOptions = DEFAULTS) -> DataOptions:
-        """Other data, read as the run's own were (`ssno.data.alike`), except for what is `given`."""
+        """Other data, read as the run's own were (`ssno.data.alike`), except for what is `given`.
+
+        Of data that do not describe themselves the same frames are taken, in pieces as long.
+        """
         own = DataOptions() if self.data is None else self.data
         options = DataOptions(name=str(path), **vars(read_alike(path, own, given)))
+        if not in_our_layout(Path(path)):
+            options = replace(options, cut=own.cut, time_index=own.time_index)
         if str(path) == own.name and not Path(path).exists():  # the dataset of training, by its name
             options = replace(options, viscosity=given.viscosity or own.viscosity, preset=own.preset)
         return options
