@@ -37,3 +37,13 @@ def test_a_file_written_bit_by_bit_appears_when_it_is_whole(tmp_path) -> None:
         fails()
     assert target.read_bytes() == b"half"
     assert [path.name for path in tmp_path.iterdir()] == ["grown.bin"]
+
+
+def test_a_folder_is_no_file_to_write(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in (Path(), tmp_path):
+        with pytest.raises(IsADirectoryError, match="is a folder. Name the file to write"):
+            write_whole(folder, b"")
+        with pytest.raises(IsADirectoryError, match="is a folder. Name the file to write"), whole_file(folder):
+            pass
+    assert os.listdir(tmp_path) == []

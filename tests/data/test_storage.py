@@ -195,5 +195,8 @@ def test_names_must_be_unique() -> None:
     for fields, context in (((), ()), (("u", "u"), ()), (("u",), ("u",)), (("",), ())):
         with pytest.raises(ValueError, match="need different, non-empty names"):
             Layout("demo", fields, axes, TIMES, context_fields=context)
+    for name in (".", "a/./b", "/u", "u/", "a\0b"):
+        with pytest.raises(ValueError, match="A field cannot be called .* in an HDF5 file"):
+            Layout("demo", (name,), axes, TIMES)
     with pytest.raises(ValueError, match="Root attributes are given twice: seed"):
         Layout("demo", ("u",), axes, TIMES, parameters={"seed": 1}, attributes={"seed": 2})

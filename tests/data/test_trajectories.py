@@ -282,6 +282,9 @@ def test_other_impossible_requests_are_refused(tmp_path) -> None:
         data.read([3])
     with pytest.raises(DataError, match=r"`time_index` must increase, got \[2, 1\]"):
         data.select(time_index=[2, 1])
+    for none in (slice(5, 2), []):
+        with pytest.raises(DataError, match=r"`time_index` must choose some of the \d+ frames, got"):
+            data.select(time_index=none)
     with pytest.raises(DataError, match="`frames` must be between 2 and 4, got 5"):
         data.cut(5)
     with pytest.raises(DataError, match=r"the time index of a dataset to be cut is not uniform"):

@@ -91,6 +91,7 @@ def test_missing_checkpoints_are_named(tmp_path) -> None:
         ({"version": 7}, "has format version 7; this ssno reads version 1"),
         ({"tensors": {}}, "is not complete"),
         ({"progress": {"epoch": "one"}}, "The progress .* is damaged: `progress.epoch` must be int, got 'one'"),
+        ({"progress": {"best": [1]}}, r"The progress .* is damaged: `progress.best` must be float, got \[1\]"),
         ({"progress": {"epoch": 1, "surprise": 2}}, "The progress .* is damaged: Unknown name `progress.surprise`"),
     ],
 )

@@ -25,6 +25,10 @@ def description_from_json(kind: type[Description], values: Mapping[str, Any], *,
         if name not in known:
             raise ValueError(unknown_name(f"{where}{name}", [f"{where}{other}" for other in known]))
         built[name] = _convert(types_of[name], value, f"{where}{name}")
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if needed and field.init and field.name not in built:
+            raise ValueError(f"`{where}{field.name}` is missing.")
     return kind(**built)
 
 

@@ -16,7 +16,7 @@ def write_whole(path: Path, data: bytes) -> None:
     The partial name is unique, so two processes that write the same file never meet; the last rename wins. A
     kill may leave a partial file behind, which nothing ever reads.
     """
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    partial = _partial(path)
     try:
         with open(partial, "xb") as file:
             file.write(data)
@@ -40,7 +40,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
     For files too large to be built in memory, or written by others.
     """
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    partial = _partial(path)
     try:
         yield partial
         handle = os.open(partial, os.O_RDONLY)
@@ -53,6 +53,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _partial(path: Path) -> Path:
+    """A new name beside `path`, which may name a file only."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Name the file to write, as {path / 'NAME'}.")
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def _sync_folder(folder: Path) -> None:

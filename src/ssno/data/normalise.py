@@ -135,8 +135,9 @@ class Normaliser:
     def from_json(cls, data: Mapping[str, Any]) -> "Normaliser":
         """The normaliser that `to_json` described; anything else is refused."""
         names = ("method", "fields", "shift", "scale", "increment")
-        if set(data) != set(names):
-            raise ValueError(f"A normaliser has the entries {', '.join(names)}, got {', '.join(data)}.")
+        if not isinstance(data, Mapping) or set(data) != set(names):
+            got = ", ".join(data) if isinstance(data, Mapping) else repr(data)
+            raise ValueError(f"A normaliser has the entries {', '.join(names)}, got {got}.")
         for name in names[1:]:
             kind = str if name == "fields" else (int, float)
             if not isinstance(data[name], list) or not all(isinstance(v, kind) for v in data[name]):

@@ -225,6 +225,8 @@ class Trajectories:
         view = self
         if time_index is not None:
             chosen = _positions(time_index, len(self.times), what="time_index")
+            if not len(chosen):
+                raise DataError(f"`time_index` must choose some of the {len(self.times)} frames, got {time_index!r}.")
             if (np.diff(chosen) <= 0).any():
                 raise DataError(f"`time_index` must increase, got {chosen.tolist()}.")
             view = replace(view, times=view.times[chosen], frame_index=view.frame_index[chosen])

@@ -13,6 +13,7 @@ previous one whole; a kill after it leaves at most an old tensors file, which th
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +26,6 @@ from torch import Tensor
 from ssno.base import (
     DocumentError,
     description_from_json,
-    number,
     read_document,
     read_regular,
     write_document,
@@ -99,7 +99,7 @@ def read_progress(folder: Path) -> Progress:
 
 def _progress(index: Mapping[str, Any], folder: Path) -> Progress:
     values = dict(index["progress"])
-    values["best"] = number(values.get("best"))
+    values["best"] = math.inf if values.get("best") is None else values["best"]
     try:
         return description_from_json(Progress, values, where="progress.")
     except ValueError as error:

@@ -25,7 +25,20 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
 from ssno.models.pretrained import read_model_document
 from ssno.native.precision import Precision
+from ssno.runs.layout import CONFIG
 from ssno.runs.saved import load_forecaster, run_folder_of
+
+
+@dataclass(frozen=True)
+class TrainedOn:
+    """What config.json says about the training data, as far as it is asked for."""
+
+    shape: tuple[int, ...] | None = None
+    times: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape is not None and len(self.shape) < 4:
+            raise ValueError(f"`data.train.shape` must be (trajectories, frames, fields, *grid), got {self.shape}.")
 
 
 @dataclass(frozen=True)
@@ -58,20 +71,17 @@ class RunFolder:
     @property
     def grid(self) -> tuple[int, ...] | None:
         """Points along each axis of the data it was trained on, if its config says."""
-        data = self.config.get("data")
-        known = data.get("train") if isinstance(data, dict) else None
-        shape = known.get("shape") if isinstance(known, dict) else None
-        return tuple(shape[3:]) if isinstance(shape, list) else None
+        shape = self._trained_on().shape
+        return None if shape is None else shape[3:]
 
     @property
     def time_step(self) -> float | None:
         """Time between the frames it was trained on, if its config says."""
-        data = self.config.get("data")
-        known = data.get("train") if isinstance(data, dict) else None
-        if not isinstance(known, dict) or not isinstance(known.get("times"), list) or "shape" not in known:
+        known = self._trained_on()
+        if known.times is None or known.shape is None:
             return None
-        first, last = known["times"]
-        return (last - first) / max(1, known["shape"][1] - 1)
+        first, last = known.times
+        return (last - first) / max(1, known.shape[1] - 1)
 
     @property
     def model(self) -> str:
@@ -107,6 +117,17 @@ class RunFolder:
         if str(path) == own.name and not Path(path).exists():  # the dataset of training, by its name
             options = replace(options, viscosity=given.viscosity or own.viscosity, preset=own.preset)
         return options
+
+    def _trained_on(self) -> TrainedOn:
+        data = self.config.get("data")
+        known = data.get("train") if isinstance(data, dict) else None
+        if not isinstance(known, dict):
+            return TrainedOn()
+        asked = {name: known[name] for name in ("shape", "times") if name in known}
+        try:
+            return description_from_json(TrainedOn, asked, where="data.train.")
+        except ValueError as error:
+            raise ValueError(f"{run_folder_of(self.folder) / CONFIG} is damaged: {error}") from None
 
     def _section(self, name: str) -> dict[str, Any]:
         run = self.config.get("run")

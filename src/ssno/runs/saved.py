@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import nn
 from ssno.base import description_from_json
 from ssno.base.device import choose_device
 from ssno.data.normalise import Normaliser, Normalisers
-from ssno.data.windows import Window
+from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.bundled import locate
 from ssno.models.foreign import ForeignConfig, ForeignOperator
@@ -24,14 +25,47 @@ from ssno.models.pretrained import load_weights, read_model_document, to_precisi
 from ssno.models.registry import model_config
 from ssno.native.precision import Precision
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
-from ssno.runs.layout import WEIGHTS, is_run
+from ssno.runs.layout import CONFIG, WEIGHTS, is_run
+
+
+@dataclass(frozen=True)
+class Units:
+    """The section `forecaster` of config.json, as `Forecaster.describe` writes it."""
+
+    state: dict[str, Any]
+    context: dict[str, Any]
+    increment: bool
+    window: Window
+    alignment: Alignment
+    spacing: tuple[float, ...] | None = None
+    spacings: tuple[tuple[float, ...], ...] = ()
+    mask: str | None = None
+
+    def __post_init__(self) -> None:
+        self.normalisers()  # refuses what is none
+
+    def normalisers(self) -> Normalisers:
+        """Those of the predicted and of the known fields."""
+        return Normalisers(Normaliser.from_json(self.state), Normaliser.from_json(self.context))
+
+
+def read_units(folder: Path, document: Mapping[str, Any]) -> Units | None:
+    """What the config.json of a folder says about units; None for a bare model."""
+    section = document.get("forecaster")
+    if not isinstance(section, dict):
+        return None
+    known = {field.name for field in fields(Units)}
+    read = {name: value for name, value in section.items() if name in known}
+    try:
+        return description_from_json(Units, read, where="forecaster.")
+    except ValueError as error:
+        raise ValueError(f"{folder / CONFIG} is damaged: {error} Take another copy of the run.") from None
 
 
 def reference_spacing(folder: Path) -> tuple[float, ...] | None:
     """The grid spacing that the weights of a run refer to."""
-    units = read_model_document(folder).get("forecaster")
-    spacing = units.get("spacing") if isinstance(units, dict) else None
-    return None if spacing is None else tuple(float(step) for step in spacing)
+    units = read_units(folder, read_model_document(folder))
+    return None if units is None else units.spacing
 
 
 def run_folder_of(folder: Path) -> Path:
@@ -58,8 +92,8 @@ def load_forecaster(
     folder = locate(folder)
     home = run_folder_of(folder)
     document = read_model_document(home)
-    units = document.get("forecaster")
-    if not isinstance(units, dict):
+    units = read_units(home, document)
+    if units is None:
         raise ValueError(
             f"{folder} holds a bare model without units, so it cannot forecast. Load it with `from_pretrained`, or "
             "give the folder of a training run."
@@ -69,20 +103,16 @@ def load_forecaster(
         load_weights(model, folder / WEIGHTS)
     else:
         fill_from_checkpoint(model, folder)
-    spacing = units.get("spacing")
-    try:
-        forecaster = Forecaster(
-            model,
-            normalisers=Normalisers(Normaliser.from_json(units["state"]), Normaliser.from_json(units["context"])),
-            increment=bool(units["increment"]),
-            window=description_from_json(Window, units["window"], where="forecaster.window."),
-            alignment=units["alignment"],
-            spacing=None if spacing is None else tuple(float(step) for step in spacing),
-            spacings=[[float(step) for step in steps] for steps in units.get("spacings", ())],
-            mask=units.get("mask"),
-        )
-    except KeyError as error:
-        raise ValueError(f"config.json of {folder} lacks forecaster.{error.args[0]}. It may be damaged.") from None
+    forecaster = Forecaster(
+        model,
+        normalisers=units.normalisers(),
+        increment=units.increment,
+        window=units.window,
+        alignment=units.alignment,
+        spacing=units.spacing,
+        spacings=units.spacings,
+        mask=units.mask,
+    )
     forecaster.to(choose_device(device))
     stored: Precision = "float64" if forecaster.dtype == torch.float64 else "float32"
     return forecaster.in_precision(precision or stored).eval()

@@ -69,6 +69,9 @@ class Layout:
         names = (*self.fields, *self.context_fields)
         if not self.fields or len(set(names)) < len(names) or not all(names):
             raise ValueError(f"`fields` and `context_fields` need different, non-empty names, got {names}.")
+        for name in names:
+            if "\0" in name or {"", "."} & set(name.split("/")):
+                raise ValueError(f"A field cannot be called {name!r} in an HDF5 file. Give it a name of letters.")
         attributes = (*OWN_ATTRIBUTES, *self.attributes, *self.parameters)
         if twice := sorted({name for name in attributes if attributes.count(name) > 1}):
             raise ValueError(f"Root attributes are given twice: {', '.join(twice)}. Rename the parameter or attribute.")
