@@ -63,6 +63,23 @@ def test_bad_trajectories_stop_it_unless_they_are_to_be_dropped(folder, capsys) 
     assert "known fields" in capsys.readouterr().out
 
 
+def test_trajectories_whose_parameters_are_not_finite_can_be_dropped(folder, capsys) -> None:
+    np.savez("meta.npz", u=folder, quality=np.array([1.0] * 3 + [np.nan] + [1.0] * 6))
+    options = ["--axes", "batch time x", "--arrays", "u", "--drop-not-finite"]
+    main(["data", "convert", "meta.npz", "good", *options])
+    data = load_dataset("good", "all")
+    assert len(data) == 9
+    np.testing.assert_array_equal(data.read(slice(None)).state[:, :, 0], np.delete(folder, 3, axis=0))
+
+
+def test_shards_hold_at_least_one_trajectory(folder, tmp_path, capsys) -> None:
+    for number in ("0", "-3"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["data", "convert", "mine.npz", "mine", "--axes", "batch time x", "--per-shard", number])
+        assert f"`--per-shard` must be at least 1, got {number}." in capsys.readouterr().err
+    assert not (tmp_path / "mine").exists()
+
+
 def test_an_existing_folder_is_left_alone(folder, tmp_path, capsys) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(SystemExit, match="2"):

@@ -325,6 +325,25 @@ def test_of_several_processes_the_first_tells_mistakes(here, capsys, monkeypatch
     assert (stopped.value.code, capsys.readouterr().err.count("nowhere.npy")) == (2, told)
 
 
+@pytest.mark.parametrize("number", ["abc", "0", "-2", "1.5"])
+def test_processes_are_counted(here, capsys, number) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        ssno("--processes", number)
+    assert f"`--processes` must be a whole number from 1 on, got '{number}'." in capsys.readouterr().err
+
+
+def test_a_split_without_trajectories_is_told(here, capsys) -> None:
+    ssno("--train.epochs", "1", "--data.splits", "39", "1", "0", "--name", "untested")
+    for verb in ("evaluate", "rollout", "report"):
+        with pytest.raises(SystemExit, match="2"):
+            main([verb, "runs/untested"])
+        assert "waves.npy has no 'test' trajectories. Take another `split`." in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        ssno("--train.epochs", "1", "--data.splits", "39", "0", "1", "--name", "unvalidated")
+    assert "`valid` of 'waves' has no trajectories" in capsys.readouterr().err
+    assert not (here / "runs" / "unvalidated").exists()
+
+
 def test_processes_end_with_the_code_of_the_one_that_failed(here, monkeypatch) -> None:
     (here / "mistaken.py").write_text("import os, sys\nsys.exit(2 if os.environ['RANK'] == '1' else 0)\n")
     monkeypatch.setenv("PYTHONPATH", str(here), prepend=os.pathsep)

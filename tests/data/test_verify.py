@@ -132,6 +132,7 @@ def test_an_edited_manifest_is_found(folder: Path) -> None:
         (lambda m: m["shards"][0].update(sha256="0" * 64), "sha256 differs"),
         (lambda m: m["recipe"].update(seed=1), "attribute 'seed' is .*0.*, expected 1"),
         (lambda m: m["recipe"]["times"].append(9.0), "`dimensions/time` differs from the description"),
+        (lambda m: m["recipe"]["axes"][0].update(points=10**12), "`dimensions/x` differs from the description"),
         (lambda m: m["recipe"]["axes"].pop(), "axes are .*'x', 'y'.*, expected .*'x'"),
         (lambda m: m["recipe"].update(fields=["w"]), "fields are .*'u'.*, expected .*'w'"),
         (lambda m: m["recipe"].pop("fields"), "the description does not say: fields"),

@@ -269,6 +269,9 @@ def test_data_that_do_not_fit_are_refused_before_anything_is_written(tmp_path) -
     with pytest.raises(DataError, match="has one frame, so the time between frames is unknown. Give `time_step`"):
         plan_prediction(model_for(data), one, steps=1)
     assert plan_prediction(model_for(data), one, steps=2, time_step=0.25).times.tolist() == [0.25, 0.5]
+    for step in (float("nan"), float("inf"), 0.0, -1.0):
+        with pytest.raises(ValueError, match="`time_step` must be positive and finite, got"):
+            plan_prediction(model_for(data), data, steps=2, time_step=step)
     (tmp_path / "next.h5").write_text("precious")
     with pytest.raises(FileExistsError, match="exists already. Choose another name, or say `overwrite`"):
         predict(model_for(data), data, tmp_path / "next.h5", steps=1)

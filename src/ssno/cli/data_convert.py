@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.markup import escape
@@ -48,7 +49,7 @@ def convert(
         time_index: Frames to keep, START:STOP:STEP.
         points: Points to keep along the first space axis; the others in proportion.
         reduction: How to reduce points.
-        drop_not_finite: Leave out trajectories with NaN or infinity, instead of stopping there.
+        drop_not_finite: Leave out trajectories with NaN or infinity, in fields or parameters, instead of stopping.
         read: What the file does not say.
         per_shard: Trajectories per file.
         dry_run: Say what would be written, and stop.
@@ -57,11 +58,14 @@ def convert(
     if out.exists():
         raise FileExistsError(f"{out} exists already; choose another name, or move it away.")
 
+    if per_shard is not None and per_shard < 1:
+        raise ValueError(f"`--per-shard` must be at least 1, got {per_shard}.")
+
     def view(data: Trajectories) -> Trajectories:
         frames = None if time_index is None else parse_index(time_index)
         data = data.select(time_index=frames, points=points, reduction=reduction)
         data = data if cut is None else data.cut(cut)
-        return finite_only(data) if drop_not_finite else data
+        return finite_only(with_finite_parameters(data)) if drop_not_finite else data
 
     sets = divided({split: view(data) for split, data in open_sets(path, read)[0].items()}, splits)
     if not dry_run:
@@ -72,6 +76,14 @@ def convert(
         print(json_format.dumps(result, indent=1))
     else:
         show(result)
+
+
+def with_finite_parameters(data: Trajectories) -> Trajectories:
+    """The trajectories whose parameters are finite."""
+    fine = np.ones(len(data), dtype=bool)
+    for values in data.parameters.values():
+        fine &= np.isfinite(values).reshape(len(data), -1).all(axis=1)
+    return data.select(indices=np.flatnonzero(fine))
 
 
 def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> dict[str, Any]:

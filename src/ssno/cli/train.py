@@ -94,7 +94,7 @@ def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
     arguments, auto = resume_auto(arguments)
     words, chosen = take_out(arguments, "--model", "--recipe", "--config", "--processes")
-    if (together := int(chosen.pop("--processes", "1"))) > 1:
+    if (together := whole_number(chosen.pop("--processes", "1"), option="--processes")) > 1:
         alone, _ = take_out(arguments, "--processes")
         raise SystemExit(launch(["ssno", "train", *alone], processes=together))
     command = parse(words, chosen)
@@ -141,6 +141,16 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
         raise SystemExit(EXIT_DIVERGED) from stopped
     if is_first():  # of several processes one talks
         report_run(folder, as_json=command.json)
+
+
+def whole_number(text: str, *, option: str) -> int:
+    """A number from 1 on, as it was typed."""
+    try:
+        if (value := int(text)) >= 1:
+            return value
+    except ValueError:
+        pass
+    raise ValueError(f"`{option}` must be a whole number from 1 on, got {text!r}.")
 
 
 def take_out(arguments: list[str], *flags: str) -> tuple[list[str], dict[str, str]]:

@@ -98,6 +98,8 @@ def plan_prediction(
                 f"{data.name!r} has the {what} {names}, but the model was trained with {wanted}. Name and order them "
                 "alike (for plain arrays with `fields`), or take another run."
             )
+    if time_step is not None and not 0 < time_step < np.inf:
+        raise ValueError(f"`time_step` must be positive and finite, got {time_step:g}.")
     if time_step is None:
         if frames < 2:
             raise DataError(f"{data.name!r} has one frame, so the time between frames is unknown. Give `time_step`.")

@@ -146,6 +146,8 @@ def load_chosen(
     """A split of described data, with some of its options changed."""
     time_index = options.time_index if time_index is None else time_index
     data = replace(options, time_index=time_index).load(split, points=points)
+    if not len(data):
+        raise ValueError(f"{options.path or options.name} has no {split!r} trajectories. Take another `split`.")
     if trajectories is None:
         return data
     if not 1 <= trajectories <= len(data):

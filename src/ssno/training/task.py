@@ -123,6 +123,8 @@ def checked(
     check_mirror(options.mirror, data)
     window.plan(len(valid.times))
     check_frames(options.rollout.stages(options.epochs), window, len(data.times))
+    if not len(valid):
+        raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
     check_finite(valid)
     forecaster = Forecaster(
         model,
