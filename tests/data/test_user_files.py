@@ -6,6 +6,7 @@ import pytest
 from scipy.io import netcdf_file
 
 from ssno.data.errors import DataError
+from ssno.data.files.probe import contents_of
 from ssno.data.load import load_dataset
 from ssno.data.moments import summarise
 from ssno.data.normalise import fit
@@ -464,3 +465,22 @@ def test_known_fields_whose_axes_stay_open_are_refused_with_the_remedy(tmp_path)
     np.testing.assert_array_equal(context[4, :, 0], EQUAL[0].astype(np.float32))
     np.testing.assert_array_equal(context[:, 4, 1], EQUAL[:, 0].astype(np.float32))
     np.testing.assert_array_equal(context[4, 4, 2], EQUAL[0, 0] > 0)  # a mask is about points
+
+
+def test_times_that_are_no_numbers_are_named(tmp_path) -> None:
+    path = tmp_path / "clock.npz"
+    np.savez(path, u=np.zeros((4, 5, 8)), t=np.array([0.0, 1.0, np.nan, 3.0, 4.0]))
+    with pytest.raises(DataError, match="has times that are not finite. Give --dt"):
+        load_dataset(path, "all", axes="batch time x")
+
+
+def test_names_that_are_not_utf8_are_left_out_and_told(tmp_path) -> None:
+    path = tmp_path / "latin.h5"
+    with h5py.File(path, "w") as file:
+        file["u"] = np.random.default_rng(0).normal(size=(4, 5, 8))
+        file.create_group("g")
+        h5py.h5g.create(file.id, "café".encode("latin-1"))
+        space = h5py.h5s.create(h5py.h5s.SCALAR)
+        h5py.h5a.create(file.id, "größe".encode("latin-1"), h5py.h5t.NATIVE_DOUBLE, space)
+    assert load_dataset(path, "all", axes="batch time x", dt=0.1).read([0]).state.shape == (1, 5, 1, 8)
+    assert "not UTF-8" in " ".join(contents_of(path).refused.values())

@@ -22,6 +22,8 @@ def attributes_of(node: h5py.Group | h5py.Dataset) -> Record:
     """Small plain attributes; others are left out."""
     found = {}
     for name in list(node.attrs.keys())[:MAX_OBJECTS]:
+        if isinstance(name, bytes):  # no UTF-8
+            continue
         attribute = h5py.h5a.open(node.id, name.encode())
         if attribute.get_space().get_simple_extent_npoints() * attribute.get_type().get_size() > MAX_ATTRIBUTE:
             continue
@@ -44,6 +46,9 @@ def examine_hdf5(path: str, budget: int) -> Record:
                 name = f"{prefix}/{key}".lstrip("/")
                 if len(seen) >= MAX_OBJECTS or name.count("/") > MAX_DEPTH:
                     raise ValueError(f"more than {MAX_OBJECTS} objects or {MAX_DEPTH} levels of groups")
+                if isinstance(key, bytes):
+                    report.refuse(name, "has a name that is not UTF-8; rename it")
+                    continue
                 link = group.get(key, getlink=True)
                 if isinstance(link, h5py.ExternalLink):
                     report.refuse(name, f"is a link to another file, {link.filename!r}")

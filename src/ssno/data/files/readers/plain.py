@@ -302,6 +302,8 @@ def _times(contents: Contents, name: str, sizes: Mapping[str, int], options: Rea
         return options.dt * np.arange(frames, dtype=np.float64), ""
     key, clocks = _clocks(contents, sizes, options)
     if clocks is not None:
+        if not np.isfinite(clocks).all():
+            raise DataError(f"{contents[key].array.label} has times that are not finite. Give --dt, or mend the file.")
         if not np.allclose(clocks, clocks[:1], rtol=1e-6, atol=1e-6 * float(np.ptp(clocks[0]))):
             raise DataError(
                 f"{contents[key].array.label} has other times for other trajectories. Trajectories of one dataset "
