@@ -157,11 +157,14 @@ def test_scan_and_head_refuse_what_does_not_fit() -> None:
 
 
 def test_tensors_without_numbers_in_memory_are_left_to_pytorch() -> None:
-    with use("fused"):
-        assert not fused(torch.randn(0, 3))
-        assert not fused(torch.randn(3, device="meta"))
-        assert not fused(torch.randn(3, 3).to_sparse())
-        assert fused(nn.Parameter(torch.randn(3)))
+    for engine in ("auto", "fused"):
+        with use(engine):
+            assert not fused(torch.randn(0, 3))
+            assert fused(nn.Parameter(torch.randn(3)))
+    for elsewhere in (torch.randn(3, device="meta"), torch.randn(3, 3).to_sparse()):
+        assert not fused(elsewhere)
+        with use("fused"), pytest.raises(ValueError, match="takes float32 numbers on the CPU"):
+            fused(elsewhere)
 
 
 @pytest.mark.parametrize("lines", [(1, 1), (1, 4), (3, 1), (2, 5), (1, 12), (1, 13), (70, 1)])

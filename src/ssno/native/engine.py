@@ -64,10 +64,10 @@ def fused(*tensors: Tensor) -> bool:
     if plain() or _engine.get() == "torch":
         return False
     fit = available(*tensors)
-    if not fit and _engine.get() == "fused":
+    if not fit and _engine.get() == "fused" and all(tensor.numel() for tensor in tensors):  # or nothing to compute
         got = ", ".join(f"{tensor.dtype} on {tensor.device} of shape {tuple(tensor.shape)}" for tensor in tensors)
         raise ValueError(
-            f"The fused engine takes float32 numbers on the CPU, at least one, got {got}. Use engine='auto', which "
+            f"The fused engine takes float32 numbers on the CPU, got {got}. Use engine='auto', which "
             "leaves other tensors to PyTorch."
         )
     return fit
