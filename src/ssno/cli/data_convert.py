@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import tyro
 from rich.console import Console
 from rich.markup import escape
@@ -65,7 +64,7 @@ def convert(
         frames = None if time_index is None else parse_index(time_index)
         data = data.select(time_index=frames, points=points, reduction=reduction)
         data = data if cut is None else data.cut(cut)
-        return finite_only(with_finite_parameters(data)) if drop_not_finite else data
+        return finite_only(data) if drop_not_finite else data
 
     sets = divided({split: view(data) for split, data in open_sets(path, read)[0].items()}, splits)
     if not dry_run:
@@ -76,14 +75,6 @@ def convert(
         print(json_format.dumps(result, indent=1))
     else:
         show(result)
-
-
-def with_finite_parameters(data: Trajectories) -> Trajectories:
-    """The trajectories whose parameters are finite."""
-    fine = np.ones(len(data), dtype=bool)
-    for values in data.parameters.values():
-        fine &= np.isfinite(values).reshape(len(data), -1).all(axis=1)
-    return data.select(indices=np.flatnonzero(fine))
 
 
 def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> dict[str, Any]:

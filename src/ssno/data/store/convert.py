@@ -41,13 +41,14 @@ def divided(sets: Mapping[str, Trajectories], sizes: tuple[float | int, ...]) ->
 
 
 def finite_only(data: Trajectories) -> Trajectories:
-    """The trajectories that are finite everywhere, found by reading them all."""
-    kept: list[int] = []
+    """The trajectories that are finite everywhere, parameters included, found by reading them all."""
+    fine = np.ones(len(data), dtype=bool)
+    for parameter in data.parameters.values():
+        fine &= np.isfinite(parameter).reshape(len(data), -1).all(axis=1)
     for chunk in chunks(data):
-        frames = data.read(chunk, finite=False)
-        fine = np.logical_and.reduce([values.isfinite().flatten(1).all(1).numpy() for values in frames])
-        kept += np.arange(len(data))[chunk][fine].tolist()
-    return data.select(indices=kept)
+        for values in data.read(chunk, finite=False):
+            fine[chunk] &= values.isfinite().flatten(1).all(1).numpy()
+    return data.select(indices=np.flatnonzero(fine))
 
 
 def plan_shards(sets: Mapping[str, Trajectories], per_shard: int | None) -> list[Shard]:
