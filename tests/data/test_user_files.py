@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pytest
 from scipy.io import netcdf_file
+from tests.data.own_files import VALUES, grouped, save
 
 from ssno.data.errors import DataError
 from ssno.data.files.probe import contents_of
@@ -13,13 +14,6 @@ from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.store.convert import convert_data
 from ssno.data.trajectories import Trajectories
-
-VALUES = np.random.default_rng(0).normal(size=(5, 6, 8, 4))
-
-
-def save(path, **arrays):
-    np.savez(path, u=VALUES, **arrays)
-    return path
 
 
 def flags(data) -> dict[str, bool]:
@@ -63,26 +57,6 @@ def test_lengths_follow_the_order_in_which_axes_were_named(tmp_path) -> None:
     assert [(axis.name, axis.points, axis.length) for axis in data.axes] == [("x", 4, 2.0), ("y", 8, 8.0)]
     again = Trajectories.from_array(VALUES, axes="batch time y x", spacing=(1.0, 0.5))
     assert again.axes == data.axes
-
-
-def test_times_and_coordinates_can_be_named(tmp_path) -> None:
-    path = save(tmp_path / "a.npz", clock_s=0.5 * np.arange(6), height_m=3.0 * np.arange(8), across=np.arange(4.0))
-    named = {"times": "clock_s", "coordinates": ("height_m", "across")}
-    data = load_dataset(path, "all", axes="batch time y x", arrays=("u",), **named)
-    assert data.time_step == 0.5
-    assert [(axis.name, axis.length) for axis in data.axes] == [("x", 4.0), ("y", 24.0)]
-    with pytest.raises(DataError, match="`coordinates` must name one array per space axis"):
-        load_dataset(path, axes="batch time y x", arrays=("u",), coordinates=("height_m",))
-    with pytest.raises(DataError, match=r"has shape \(6,\) for 8 points along y"):
-        load_dataset(path, axes="batch time y x", arrays=("u",), coordinates=("clock_s", "across"))
-    with pytest.raises(DataError, match=r"has shape \(8,\), which are no times of 6 frames"):
-        load_dataset(path, axes="batch time y x", arrays=("u",), times="height_m")
-    with pytest.raises(ValueError, match="Give `dt` or `times`, not both"):
-        load_dataset(path, dt=0.1, times="clock_s")
-    with pytest.raises(ValueError, match="Give `lengths` or `coordinates`, not both"):
-        load_dataset(path, lengths=(1.0, 1.0), coordinates=("height_m", "across"))
-    with pytest.raises(TypeError, match="Unknown option `lenghts`. Did you mean `lengths`?"):
-        load_dataset(path, lenghts=(1.0,))
 
 
 @pytest.mark.parametrize("word", ["run", "case", "realization", "ensemble"])
@@ -165,19 +139,6 @@ def test_pdebenchs_flows_in_one_dimension_are_batch_time_x(tmp_path) -> None:
     assert "The last entry of 't-coordinate' belongs to no frame." in data.notes
 
 
-def test_times_that_a_model_cannot_step_are_refused_with_the_remedy(tmp_path) -> None:
-    options = {"axes": "batch time y x", "arrays": ("u",)}
-    path = save(tmp_path / "a.npz", time=np.array([0.0, 1, 2, 4, 8, 16]))
-    with pytest.raises(DataError, match="is not uniform: .* give --resample STEP to interpolate"):
-        load_dataset(path, **options)
-    assert load_dataset(path, "all", **options, dt=1.0).time_step == 1.0
-    clocks = np.arange(6) * np.linspace(1, 2, 5)[:, None]
-    with pytest.raises(DataError, match="'time' in .* has other times for other trajectories"):
-        load_dataset(save(tmp_path / "b.npz", time=clocks), **options)
-    same = save(tmp_path / "c.npz", time=np.tile(0.25 * np.arange(6), (5, 1)))
-    assert load_dataset(same, "all", **options).time_step == 0.25
-
-
 @pytest.mark.parametrize("kind", ["static", "moving", "nan"])
 def test_masked_points_read_as_zero_and_stay_out_of_statistics(tmp_path, kind) -> None:
     outside = np.zeros((5, 6, 8, 4), bool)
@@ -236,77 +197,6 @@ def test_a_folder_with_a_file_for_each_run_is_one_set(tmp_path, kind) -> None:
     assert [len(load_dataset(folder, split, axes="time x y")) for split in ("train", "valid", "test")] == [2, 1, 1]
 
 
-def ramps(clocks: np.ndarray) -> np.ndarray:
-    """u = slope * (time since the first frame) + x: linear in time, so that interpolation is exact."""
-    slope = np.arange(1, len(clocks) + 1)[:, None, None]
-    return slope * (clocks - clocks[:, :1])[:, :, None] + np.arange(8.0)
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_frames_at_odd_times_are_resampled_on_request(tmp_path, shared) -> None:
-    rng = np.random.default_rng(0)
-    clocks = np.cumsum(rng.uniform(0.05, 0.15, (3, 30)), axis=1)
-    clocks = np.broadcast_to(clocks[:1], clocks.shape) if shared else clocks
-    np.savez(tmp_path / "odd.npz", u=ramps(clocks), time=clocks[0] if shared else clocks)
-    data = load_dataset(tmp_path / "odd.npz", "all", axes="batch time x", resample=0.2)
-    assert data.times[-1] <= (clocks[:, -1] - clocks[:, 0]).min() < data.times[-1] + 0.2
-    expected = ramps(np.broadcast_to(data.times, (3, len(data.times))))
-    np.testing.assert_allclose(data.read(range(3)).state[:, :, 0], expected, atol=1e-5)
-    part = data.select(time_index=slice(2, 9, 3), indices=[2, 0])  # frames in the middle, trajectories in another order
-    np.testing.assert_allclose(part.read(range(2)).state[:, :, 0], expected[[2, 0], 2:9:3], atol=1e-5)
-
-
-def test_stored_frames_survive_resampling_beside_gaps(tmp_path) -> None:
-    values = ramps(np.array([[0.0, 1.0, 2.0, 4.0]]))
-    values[0, 1] = np.nan
-    np.savez(tmp_path / "gap.npz", u=values, time=[0.0, 1.0, 2.0, 4.0])
-    state = load_dataset(tmp_path / "gap.npz", "all", axes="batch time x", resample=2.0).read([0]).state
-    assert state.isfinite().all()
-
-
-def test_resampling_is_refused_where_it_cannot_be(tmp_path) -> None:
-    np.savez(tmp_path / "a.npz", u=VALUES[:, :, :, 0], time=np.arange(6.0))
-    np.savez(tmp_path / "none.npz", u=VALUES[:, :, :, 0])
-    np.savez(tmp_path / "back.npz", u=VALUES[:, :, :, 0], time=[0, 1, 3, 2, 4, 5])
-    for name, step, message in (
-        ("a", 50.0, "`resample` is 50, but the shortest trajectory lasts 5. Choose less"),
-        ("a", 1e-9, "`resample` is 1e-09, which makes 5000000001 frames of 5. Choose more"),
-        ("none", 1.0, "has no times to resample"),
-        ("back", 1.0, "must be finite and increasing"),
-    ):
-        with pytest.raises(DataError, match=message):
-            load_dataset(tmp_path / f"{name}.npz", "all", axes="batch time x", resample=step)
-    with pytest.raises(ValueError, match="`resample` must be a positive number"):
-        load_dataset(tmp_path / "a.npz", "all", axes="batch time x", resample=0.0)
-    with pytest.raises(ValueError, match=r"Give `dt` \(frames are equally spaced\) or `resample`"):
-        load_dataset(tmp_path / "a.npz", "all", axes="batch time x", resample=1.0, dt=1.0)
-
-
-def test_a_time_step_for_each_trajectory_is_a_known_field(tmp_path) -> None:
-    steps = np.array([0.1, 0.2, 0.4])
-    np.savez(tmp_path / "steps.npz", u=VALUES[:3, :, :, 0], time=5 + steps[:, None] * np.arange(6))
-    with pytest.raises(DataError, match="--context dt if each has a constant step of its own"):
-        load_dataset(tmp_path / "steps.npz", "all", axes="batch time x")
-    data = load_dataset(tmp_path / "steps.npz", "all", axes="batch time x", context=["dt"])
-    assert data.context_fields == ("dt",)
-    assert "Times count frames" in data.notes[0]
-    known = data.read(range(3)).context
-    np.testing.assert_allclose(known, np.broadcast_to(steps[:, None, None, None], known.shape), rtol=1e-6)
-
-
-def grouped(path, *, clocks=None):
-    """A group for each of 11 runs, with its feed rate as attribute; the grid is shared."""
-    with h5py.File(path, "w") as file:
-        file["x"] = np.arange(8) / 8
-        for run in range(11):
-            group = file.create_group(f"run{run}")
-            group.attrs["feed"] = 0.01 * run
-            group["time"] = np.arange(6.0) if clocks is None else clocks[run]
-            group["u"] = np.full((len(group["time"]), 8), float(run))
-            group["kill"] = 0.5 * run
-    return path
-
-
 def test_a_group_for_each_run_is_one_set(tmp_path) -> None:
     path = grouped(tmp_path / "runs.h5")
     data = load_dataset(path, "all", context=["feed", "kill"])
@@ -318,25 +208,6 @@ def test_a_group_for_each_run_is_one_set(tmp_path) -> None:
     numbers = np.arange(11.0)  # run10 comes after run9
     np.testing.assert_allclose(frames.state[:, 0, 0, 0], numbers)
     np.testing.assert_allclose(frames.context[:, 3, :, 5], np.stack([0.01 * numbers, 0.5 * numbers], 1), rtol=1e-6)
-
-
-def test_a_coordinate_of_fitting_length_comes_before_one_time_too_many(tmp_path) -> None:
-    """Nine times belong to nine frames, though there are eight points along y."""
-    with h5py.File(tmp_path / "runs.h5", "w") as file:
-        file["x"], file["y"] = np.arange(16) / 16, np.arange(8) / 8
-        for run in range(3):
-            file[f"run{run}/u"], file[f"run{run}/time"] = np.full((9, 16, 8), float(run)), 0.1 * np.arange(9)
-    assert load_dataset(tmp_path / "runs.h5", "all").shape == (3, 9, 1, 16, 8)
-
-
-def test_groups_of_other_lengths_are_resampled_to_the_shortest(tmp_path) -> None:
-    clocks = [np.linspace(0, 1 + 0.1 * run, 5 + run) for run in range(11)]
-    path = grouped(tmp_path / "runs.h5", clocks=clocks)
-    with pytest.raises(DataError, match="do not belong together"):
-        load_dataset(path, "all", axes="time x")
-    data = load_dataset(path, "all", axes="time x", resample=0.25)
-    assert data.shape[:2] == (11, 5)
-    np.testing.assert_allclose(data.read(range(11)).state[:, -1, 0, 0], np.arange(11.0), rtol=1e-6)
 
 
 def test_fields_may_be_called_like_coordinates(tmp_path) -> None:
@@ -362,28 +233,6 @@ def test_coordinates_of_several_axes_are_no_fields(tmp_path) -> None:
     assert load_dataset(tmp_path / "b.npz", "all", axes="time x").fields == ("usol",)  # columns, as in MATLAB
 
 
-@pytest.mark.parametrize("name", ["step", "frames", "snapshot"])
-def test_times_come_before_counts_of_steps(tmp_path, name) -> None:
-    options = {"axes": "batch time x y", "arrays": "u"}
-    counts = {name: 100 * np.arange(6)}
-    both = save(tmp_path / "a.npz", **counts, time=0.01 * np.arange(6))
-    assert load_dataset(both, "all", **options).time_step == pytest.approx(0.01)
-    assert load_dataset(both, "all", **options, times=name).time_step == 100
-    assert load_dataset(save(tmp_path / "b.npz", **counts), "all", **options).time_step == 100
-
-
-def test_two_arrays_of_times_must_agree(tmp_path) -> None:
-    options = {"axes": "batch time x y", "arrays": "u"}
-    clock = 0.5 * np.arange(6)
-    path = save(tmp_path / "a.npz", t=3600 * clock, time=clock)
-    with pytest.raises(DataError, match="two arrays of times that differ, t and time. Choose with --times NAME"):
-        load_dataset(path, "all", **options)
-    assert load_dataset(path, "all", **options, times="time").time_step == 0.5
-    assert load_dataset(path, "all", **options, dt=0.1).time_step == 0.1
-    agreed = save(tmp_path / "b.npz", t=clock, time=np.tile(clock, (5, 1)))
-    assert load_dataset(agreed, "all", **options).time_step == 0.5
-
-
 def test_packed_times_coordinates_and_parameters_are_unpacked(tmp_path) -> None:
     with netcdf_file(tmp_path / "a.nc", "w") as file:
         for name, size, scale, shift in (("time", 6, 0.1, 3.0), ("x", 8, 0.5, 0.0), ("sample", 5, 0.01, 1.0)):
@@ -395,83 +244,6 @@ def test_packed_times_coordinates_and_parameters_are_unpacked(tmp_path) -> None:
     assert (data.time_step, data.times[0]) == (pytest.approx(0.1), 3.0)
     assert data.axes[0].length == pytest.approx(4.0)
     np.testing.assert_allclose(data.parameters["nu"], 1 + 0.01 * np.arange(5))
-
-
-EQUAL = np.random.default_rng(1).normal(size=(6, 6, 6))  # as many trajectories as frames and points
-
-
-def classic(path, arrays, **sizes):
-    """A classic NetCDF file with these named dimensions."""
-    with netcdf_file(path, "w") as file:
-        for name, size in sizes.items():
-            file.createDimension(name, size)
-        for name, (values, dims) in arrays.items():
-            file.createVariable(name, "f4", dims)[:] = values
-    return path
-
-
-def test_names_of_dimensions_say_which_axes_a_known_field_has(tmp_path) -> None:
-    arrays = {
-        "u": (EQUAL, ("sample", "time", "x")),
-        "nu": (EQUAL[0, 0], ("sample",)),
-        "drive": (EQUAL[0, 0], ("time",)),
-    }
-    arrays |= {"force": (EQUAL[0], ("sample", "x")), "tide": (EQUAL[0], ("time", "x")), "bed": (EQUAL[0, 0], ("x",))}
-    path = classic(tmp_path / "a.nc", arrays, sample=6, time=6, x=6)
-    known = ("nu", "drive", "force", "tide", "bed")
-    number, line = EQUAL[0, 0].astype(np.float32), EQUAL[0].astype(np.float32)
-    for options in ({}, {"axes": "batch time y"}):  # the user's words for the axes of the state hold for all arrays
-        data = load_dataset(path, "all", arrays="u", context=known, dt=0.1, lengths=(1.0,), **options)
-        context = data.read(slice(None)).context.numpy()
-        assert data.notes == ()
-        for channel, expected in enumerate((number[:, None, None], number[:, None], line[:, None], line, number)):
-            np.testing.assert_array_equal(context[:, :, channel], np.broadcast_to(expected, (6, 6, 6)))
-
-
-@pytest.mark.parametrize("third", ["x", "x_of_v"])
-def test_arrays_of_one_state_may_have_their_dimensions_in_another_order(tmp_path, third) -> None:
-    u, v = VALUES[:, :, :4], VALUES[:, :, 4:].transpose(0, 1, 3, 2)
-    arrays = {"u": (u, ("sample", "time", "x", "y")), "v": (v, ("sample", "time", "y", third))}
-    arrays["h"] = (v[0, 0], ("y", "x"))
-    path = classic(tmp_path / "a.nc", arrays, sample=5, time=6, x=4, y=4, x_of_v=4)
-    data = load_dataset(path, "all", arrays=("u", "v"), context="h", dt=0.1, lengths=(1.0, 1.0))
-    state, context = data.read(slice(None))
-    np.testing.assert_array_equal(state[:, :, 0], u.astype(np.float32))
-    np.testing.assert_array_equal(state[:, :, 1], v.transpose(0, 1, 3, 2).astype(np.float32))
-    np.testing.assert_array_equal(context[3, 2, 0], v[0, 0].T.astype(np.float32))
-
-
-def test_without_names_a_known_field_that_fits_several_axes_belongs_to_trajectories(tmp_path) -> None:
-    numbers = np.arange(6.0)
-    np.savez(tmp_path / "a.npz", u=EQUAL[:, :, :5], nu=numbers, force=EQUAL[:, :5, 0], time=0.5 * numbers)
-    options = {"axes": "batch time x", "arrays": "u", "lengths": (1.0,)}
-    data = load_dataset(tmp_path / "a.npz", "all", context=("nu", "force", "time"), **options)
-    context = data.read(slice(None)).context
-    np.testing.assert_array_equal(context[:, :, 0, 0], np.broadcast_to(numbers[:, None], (6, 6)))
-    np.testing.assert_array_equal(context[:, 3, 1], EQUAL[:, :5, 0].astype(np.float32))
-    np.testing.assert_array_equal(context[:, :, 2, 0], np.broadcast_to(0.5 * numbers, (6, 6)))  # called like its axis
-    assert [note.split(" in ")[0] for note in data.notes] == ["'nu'", "'force'"]
-    assert data.notes[0].endswith("fits (batch) and (time) by its shape (6,): it is read as (batch).")
-
-
-def test_known_fields_whose_axes_stay_open_are_refused_with_the_remedy(tmp_path) -> None:
-    np.savez(tmp_path / "a.npz", u=EQUAL, force=EQUAL[0], full=EQUAL[:1], each=EQUAL[:, :1], bed=EQUAL[0, 0] > 0)
-    options = {"axes": "batch time x", "arrays": "u", "dt": 0.1, "lengths": (1.0,)}
-    message = r"'force' in .* has shape \(6, 6\), which fits \(batch time\) and \(batch x\) and \(time x\)"
-    with pytest.raises(DataError, match=f"{message} .* of length 1 where it is constant"):
-        load_dataset(tmp_path / "a.npz", context="force", **options)
-    data = load_dataset(tmp_path / "a.npz", "all", context=("full", "each"), mask="bed", **options)
-    context = data.read(slice(None)).context
-    np.testing.assert_array_equal(context[4, :, 0], EQUAL[0].astype(np.float32))
-    np.testing.assert_array_equal(context[:, 4, 1], EQUAL[:, 0].astype(np.float32))
-    np.testing.assert_array_equal(context[4, 4, 2], EQUAL[0, 0] > 0)  # a mask is about points
-
-
-def test_times_that_are_no_numbers_are_named(tmp_path) -> None:
-    path = tmp_path / "clock.npz"
-    np.savez(path, u=np.zeros((4, 5, 8)), t=np.array([0.0, 1.0, np.nan, 3.0, 4.0]))
-    with pytest.raises(DataError, match="has times that are not finite. Give --dt"):
-        load_dataset(path, "all", axes="batch time x")
 
 
 def test_names_that_are_not_utf8_are_left_out_and_told(tmp_path) -> None:

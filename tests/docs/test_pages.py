@@ -93,18 +93,19 @@ def commands_on(page: Path) -> list[str]:
     ids=lambda part: str(part)[-60:],
 )
 def test_every_command_parses(page: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, verb, rest = find_verb(shlex.split(command, comments=True))
+    words = shlex.split(command, comments=True)
+    _, verb, rest = find_verb(words)
     module = importlib.import_module(f"ssno.cli.{verb.module}")
     if verb.raw:
-        words, chosen = take_out(
-            [word for word in rest if word != "auto"], "--model", "--recipe", "--config", "--processes"
-        )
-        if "--config" not in chosen:  # that file is the user's
-            module.parse(words, chosen)
+        words, chosen = take_out([w for w in rest if w != "auto"], "--model", "--recipe", "--config", "--processes")
+        chosen.pop("--config", None)  # that file is the user's
+        assert module.parse(words, chosen).run.model.name == chosen.get("--model", "ssno").partition(":")[0]
         return
-    function = functools.wraps(getattr(module, verb.function))(lambda *arguments, **options: None)
+    called: list[dict[str, object]] = []
+    function = functools.wraps(getattr(module, verb.function))(lambda *_, **options: called.append(options))
     monkeypatch.setattr(module, verb.function, function)
-    main(shlex.split(command, comments=True))
+    main(words)
+    assert len(called) == 1
 
 
 def test_the_readme_looks_at_the_run_that_it_trains() -> None:
