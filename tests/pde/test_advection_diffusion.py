@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.pde.draws import drawn
 
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
 
@@ -13,11 +14,6 @@ PROBLEMS = [
     AdvectionDiffusion(velocity=(0.4, -0.7), points=20, length=3.0),
     AdvectionDiffusion(velocity=(0.4, -0.7, 1.1), points=10, diffusivity=0.0),
 ]
-
-
-def drawn(problem: LinearProblem, count: int) -> list[dict[str, np.ndarray]]:
-    rng = np.random.Generator(np.random.Philox(1))
-    return [problem.draw(rng) for _ in range(count)]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: f"{problem.name}-{len(problem.axes)}d")

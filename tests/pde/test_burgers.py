@@ -5,14 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from jaxtyping import Float
+from tests.pde.draws import drawn
 
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.problem import SolverDiverged
-
-
-def drawn(problem: Burgers, count: int, seed: int = 3) -> list[dict[str, np.ndarray]]:
-    rng = np.random.Generator(np.random.Philox(seed))
-    return [problem.draw(rng) for _ in range(count)]
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.pde.draws import drawn
 
 from ssno.pde.problems.gas_problem import GasProblem
 from ssno.pde.problems.problem import SolverDiverged
@@ -11,11 +12,6 @@ from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
 from ssno.pde.schemes.euler import cell_averages
 
 SMALL = {"points": 16, "cells": 32, "frames": 3, "frame_interval": 0.05}
-
-
-def drawn(problem: GasProblem, count: int, seed: int = 0) -> list[dict[str, np.ndarray]]:
-    rng = np.random.default_rng(seed)
-    return [problem.draw(rng) for _ in range(count)]
 
 
 def means(problem: GasProblem, count: int) -> np.ndarray:

@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 import scipy.fftpack
 import scipy.integrate
+from tests.pde.draws import drawn
 
 from ssno.base.threads import threads
 from ssno.pde.equations.steepening import engine
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import SolverDiverged
-
-
-def drawn(problem: KuramotoSivashinsky, count: int, seed: int = 11) -> list[dict[str, np.ndarray]]:
-    rng = np.random.Generator(np.random.Philox(seed))
-    return [problem.draw(rng) for _ in range(count)]
 
 
 @pytest.fixture(scope="module")

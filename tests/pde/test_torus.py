@@ -2,16 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.pde.draws import drawn
 
 from ssno.pde.problems.problem import SolverDiverged
-from ssno.pde.problems.torus import Torus, TorusLi, TorusVis, TorusVisForce
+from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
 
 SMALL = {"points": 16, "solver_points": 32, "frames": 3, "frame_interval": 0.5, "step": 0.05}
-
-
-def drawn(problem: Torus, count: int, seed: int = 0) -> list[dict[str, np.ndarray]]:
-    rng = np.random.default_rng(seed)
-    return [problem.draw(rng) for _ in range(count)]
 
 
 def test_lis_force_and_times_are_the_published_ones() -> None:

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from tests.pde.draws import drawn
 
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat_box import HeatBox
 from ssno.pde.schemes.walls import box_axis, crop, extend, unfolded
-
-
-def drawn(problem, count: int = 2) -> list[dict[str, np.ndarray]]:
-    rng = np.random.default_rng(0)
-    return [problem.draw(rng) for _ in range(count)]
 
 
 @pytest.mark.parametrize("boundary", ["dirichlet", "neumann", "mixed"])
@@ -62,7 +58,7 @@ def test_a_uniform_gray_scott_state_follows_its_ordinary_equations() -> None:
 
 
 def test_gray_scott_converges_in_time_at_fourth_order() -> None:
-    ends = [GrayScott(**SMALL, step=step).solve(drawn(GrayScott(**SMALL))).state[:, -1] for step in (4.0, 2.0, 1.0)]
+    ends = [GrayScott(**SMALL, step=step).solve(drawn(GrayScott(**SMALL), 2)).state[:, -1] for step in (4.0, 2.0, 1.0)]
     errors = [np.abs(ends[i] - ends[i + 1]).max() for i in (0, 1)]
     assert np.log2(errors[0] / errors[1]) > 3.3
     assert errors[1] < 1e-4
