@@ -3,6 +3,7 @@
 import csv
 import json
 import multiprocessing
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -237,6 +238,21 @@ def test_what_is_there_so_far_can_be_judged(capsys: pytest.CaptureFixture[str]) 
     assert [verdict["claim"] for verdict in told["verdicts"]] == ["KS 0.1: SS-NO below FFNO"]
     assert "Judged with 2 of 10 runs." in told["notes"]
     assert len(list(Path("part/tiny/runs").iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["damping", "discretisation", "transfer", "swe", "airfoils", "airfoil-rates"])
+def test_half_of_the_runs_that_are_looked_into_can_be_judged(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = find_experiment(name, scale="tiny").trials()
+    make_data(trials, lambda line: None, lambda done, total: None)
+    every = Path("runs/reproduce/tiny/runs")
+    run_trials(trials[::2], every, cores=1, advance=lambda done, total: None)
+    half = Path("half") / name
+    for trial in trials[::2]:
+        shutil.copytree(every / trial.name, half / "tiny" / "runs" / trial.name)
+    main(["reproduce", name, "--scale", "tiny", "--out", str(half), "--so-far", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert f"Judged with {len(trials[::2])} of {len(trials)} runs." in told["notes"]
+    assert told["tables"]
 
 
 def first_of_each_model() -> dict[str, Trial]:

@@ -102,15 +102,8 @@ class Ablation(Experiment):
             )
             for metric in ("rel_l2", "rel_l2_onestep", "rel_l2_unit_interval")
         )
-        drawn = {
-            case: {
-                row(s, name): results.values(row(s, name), case, self.metric())
-                for s in self.states()
-                for name in SETTINGS
-                if results.find(row(s, name), case)
-            }
-            for case in cases
-        }
+        labels = [row(states, setting) for states in self.states() for setting in SETTINGS]
+        drawn = {case: results.there({label: (label, case) for label in labels}, self.metric()) for case in cases}
         return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
@@ -124,15 +117,15 @@ class Ablation(Experiment):
             "learnable damping (All) below no damping (Frequency only)": ("All", "Frequency only"),
             "learnable damping (Damping only) below Fixed": ("Damping only", "Fixed"),
             "Frequency only below Fixed": ("Frequency only", "Fixed"),
+            "everything learned (All) below Fixed": ("All", "Fixed"),
         }
         for viscosity in self.viscosities():
             case = KS[viscosity].title
             for states in self.states():
                 for claim, settings in pairs.items():
-                    labels = [row(states, setting) for setting in settings]
-                    if all(results.find(label, case) for label in labels):
-                        values = (results.values(label, case, self.metric()) for label in labels)
-                        yield below(f"{case}, {states} states: {claim}", *values, paired=True)
+                    cells = ((row(states, setting), case) for setting in settings)
+                    text = f"{case}, {states} states: {claim}"
+                    yield from results.below(text, *cells, metric=self.metric(), paired=True)
         yield from self.where_damping_helps_most(results)
 
     def where_damping_helps_most(self, results: Results) -> Iterator[Verdict]:
@@ -140,22 +133,16 @@ class Ablation(Experiment):
 
         def gain(states: int, viscosity: float) -> list[float]:
             case = KS[viscosity].title
-            pairs = zip(
-                results.values(row(states, "All"), case, self.metric()),
-                results.values(row(states, "Frequency only"), case, self.metric()),
-                strict=True,
-            )
-            return [without / learned for learned, without in pairs]
-
-        def known(states: int, viscosity: float) -> bool:
-            return all(results.find(row(states, name), KS[viscosity].title) for name in ("All", "Frequency only"))
+            learned, without = ((row(states, setting), case) for setting in ("All", "Frequency only"))
+            pairs = zip(*results.matched(learned, without, self.metric()), strict=True)
+            return [larger / smaller for smaller, larger in pairs]
 
         many, few = max(self.states()), min(self.states())
         low, high = min(self.viscosities()), max(self.viscosities())
         claim = "the gain (Frequency only / All) is"
-        if known(many, low) and known(few, low):
+        if gain(many, low) and gain(few, low):
             yield below(f"KS {low:g}: {claim} larger at {few} than at {many} states", gain(many, low), gain(few, low))
-        if low < high and known(few, high) and known(few, low):
+        if low < high and gain(few, high) and gain(few, low):
             yield below(
                 f"{few} states: {claim} larger at nu = {low:g} than at {high:g}", gain(few, high), gain(few, low)
             )

@@ -1,11 +1,11 @@
 """The usual conclusion of an experiment: models in rows, problems in columns, claims "this row below that one"."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ssno.experiments.experiment import Conclusion
 from ssno.experiments.results import Results
-from ssno.experiments.verdicts import below
+from ssno.experiments.verdicts import Verdict
 from ssno.plots.summary import seed_dots
 
 METRICS = {
@@ -29,6 +29,11 @@ class Claim:
     def __str__(self) -> str:
         by = "" if self.factor == 1 else f"at least {self.factor:g} times "
         return f"{self.case}: {self.smaller} {by}below {self.larger}"
+
+    def judged(self, results: Results) -> Iterator[Verdict]:
+        """The verdict, if there are runs of both."""
+        cells = ((row, self.case) for row in (self.smaller, self.larger))
+        return results.below(str(self), *cells, factor=self.factor, paired=self.paired)
 
 
 def compared(
@@ -61,19 +66,7 @@ def compared(
         )
         for metric in measured
     )
-    verdicts = tuple(
-        below(
-            str(claim),
-            results.values(claim.smaller, claim.case),
-            results.values(claim.larger, claim.case),
-            factor=claim.factor,
-            paired=claim.paired,
-        )
-        for claim in claims
-        if results.find(claim.smaller, claim.case) and results.find(claim.larger, claim.case)
-    )
-    drawn = {
-        case: {label: results.values(label, case) for label in labels if results.find(label, case)} for case in cases
-    }
+    verdicts = tuple(verdict for claim in claims for verdict in claim.judged(results))
+    drawn = {case: results.there({label: (label, case) for label in labels}) for case in cases}
     figures = {name: lambda: seed_dots(drawn, ylabel="rel_l2 of rollouts")}
     return Conclusion(sheets, verdicts, figures, tuple(results.records()), notes)

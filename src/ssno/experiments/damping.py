@@ -23,8 +23,8 @@ from ssno.plots.summary import outlines
 from ssno.runs.saved import load_forecaster
 from ssno.ssm.initialise import INITIAL_DAMPING
 
-Cell = tuple[int, str, float]
-"""States, setting, viscosity."""
+Variant = tuple[int, str, float]
+"""States, setting, viscosity: a cell of the ablation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,12 @@ class Damping(Experiment):
         """The experiment whose runs are looked into."""
         return Ablation(scale=self.scale, seeds=self.seeds, recipe=self.recipe)
 
-    def comparisons(self) -> dict[str, tuple[Cell, Cell]]:
+    def comparisons(self) -> dict[str, tuple[Variant, Variant]]:
         """What is compared: first the one that should learn less damping."""
         many, few = max(self.source().states()), min(self.source().states())
         low, high = min(self.source().viscosities()), max(self.source().viscosities())
         full = (many, "All", low)
-        found: dict[str, tuple[Cell, Cell]] = {"full against damping only": (full, (many, "Damping only", low))}
+        found: dict[str, tuple[Variant, Variant]] = {"full against damping only": (full, (many, "Damping only", low))}
         if high > low:
             found[f"nu = {high:g} against {low:g}"] = ((many, "All", high), full)
         return found | {f"{many} against {few} states": (full, (few, "All", low))}
@@ -64,6 +64,8 @@ class Damping(Experiment):
         rows, verdicts, drawn = [], [], {}
         learned = {cell: self.learned(cell, results) for pair in self.comparisons().values() for cell in pair}
         for name, (less, more) in self.comparisons().items():
+            if not (learned[less] and learned[more]):
+                continue
             per_seed = {cell: [float(values.mean()) for values in learned[cell]] for cell in (less, more)}
             verdicts.append(
                 below(
@@ -90,18 +92,18 @@ class Damping(Experiment):
         return Conclusion(
             (Sheet("Learned damping, mean ± standard deviation over seeds", headings, tuple(rows)),),
             tuple(verdicts),
-            {"damping": lambda: outlines(drawn, xlabel="damping", start=INITIAL_DAMPING)},
+            {"damping": lambda: outlines(drawn, xlabel="damping", start=INITIAL_DAMPING)} if drawn else {},
             tuple(results.records()),
         )
 
-    def learned(self, cell: Cell, results: Results) -> list[np.ndarray]:
+    def learned(self, cell: Variant, results: Results) -> list[np.ndarray]:
         """The damping of every mode of every spatial scan, one array per seed."""
         states, setting, viscosity = cell
         folders = [results.folder / trial.name for trial, _ in results.find(row(states, setting), KS[viscosity].title)]
         return [spatial_damping(load_forecaster(folder).model) for folder in folders]
 
 
-def words(cell: Cell) -> str:
+def words(cell: Variant) -> str:
     """A cell in a legend."""
     states, setting, viscosity = cell
     return f"{setting}, {states} states, nu = {viscosity:g}"

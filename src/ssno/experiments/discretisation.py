@@ -77,7 +77,8 @@ class Discretisation(Experiment):
             for metric in ("rel_l2", "rel_l2_onestep")
             for case in cases
         )
-        dots = {case: {str(rule): values(rows, case, rule, TRAINED) for rule in RULES} for case in cases}
+        trained = {case: {str(rule): values(rows, case, rule, TRAINED) for rule in RULES} for case in cases}
+        dots = {case: {rule: list(by.values()) for rule, by in found.items() if by} for case, found in trained.items()}
         draw = {"discretisation": lambda: seed_dots(dots, ylabel="rel_l2 of rollouts")}
         return Conclusion(sheets, tuple(self.verdicts(rows)), draw, tuple(rows))
 
@@ -114,8 +115,9 @@ class Discretisation(Experiment):
             for rule in RULES[1:]:
                 for place in (TRAINED, ANEW):
                     own, other = (values(rows, problem.title, one, place) for one in (rule, RULES[0]))
-                    if own and other:
-                        yield below(f"{problem.title}, {place}: {rule} below {RULES[0]}", own, other, paired=True)
+                    both = [[found[seed] for seed in own if seed in other] for found in (own, other)]
+                    if both[0]:
+                        yield below(f"{problem.title}, {place}: {rule} below {RULES[0]}", *both, paired=True)
 
 
 def finer_test(one: Trial) -> tuple[int, Trajectories]:
@@ -125,13 +127,13 @@ def finer_test(one: Trial) -> tuple[int, Trajectories]:
     return points, test.select(indices=range(min(len(test), one.tested or len(test)))).in_memory()
 
 
-def values(rows: list[dict[str, Any]], case: str, rule: str, place: str, metric: str = "rel_l2") -> list[float]:
-    """A metric of every seed."""
+def values(rows: list[dict[str, Any]], case: str, rule: str, place: str, metric: str = "rel_l2") -> dict[int, float]:
+    """A metric by seed."""
     wanted = {"case": case, "row": rule, "grid": place}
-    return [one[metric] for one in rows if all(one[key] == value for key, value in wanted.items())]
+    return {one.get("seed", 0): one[metric] for one in rows if all(one[key] == wanted[key] for key in wanted)}
 
 
 def told(rows: list[dict[str, Any]], case: str, rule: str, place: str, metric: str) -> str:
     """Mean and spread over seeds."""
     found = values(rows, case, rule, place, metric)
-    return shown(summarise(found)) if found else ""
+    return shown(summarise(list(found.values()))) if found else ""

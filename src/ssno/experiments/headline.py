@@ -13,7 +13,7 @@ from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below
+from ssno.experiments.verdicts import Verdict
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
@@ -98,11 +98,8 @@ class Headline(Experiment):
             for metric, what in METRICS.items()
         )
         drawn = {
-            problem.title: {
-                name: results.values(name, problem.title) for name in self.models() if results.find(name, problem.title)
-            }
+            problem.title: results.there({name: (name, problem.title) for name in self.models()})
             for problem in self.problems()
-            if any(results.find(name, problem.title) for name in self.models())
         }
         return Conclusion(
             sheets,
@@ -119,8 +116,7 @@ class Headline(Experiment):
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """SS-NO below each of the others, on each problem."""
         for problem in self.problems():
-            there = [name for name in self.models() if results.find(name, problem.title)]
-            for name in there:
-                if name != "SS-NO" and "SS-NO" in there:
-                    pair = (results.values(each, problem.title) for each in ("SS-NO", name))
-                    yield below(f"{problem.title}: SS-NO below {name}", *pair)
+            for name in self.models():
+                if name != "SS-NO":
+                    cells = ((each, problem.title) for each in ("SS-NO", name))
+                    yield from results.below(f"{problem.title}: SS-NO below {name}", *cells)

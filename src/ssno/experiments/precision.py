@@ -12,7 +12,7 @@ from ssno.experiments.compared import compared
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below
+from ssno.experiments.verdicts import Verdict
 from ssno.models.ssno import SSNOConfig
 from ssno.native.precision import Precision
 
@@ -61,8 +61,7 @@ class PrecisionStudy(Experiment):
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """Whether the seeds tell bf16 from float32, and whether its error lies within three per cent."""
         for problem in self.problems:
-            if len(results.find(BF16, problem.title)) == len(results.find(FLOAT32, problem.title)) > 0:
-                coarse, whole = (results.values(label, problem.title) for label in (BF16, FLOAT32))
-                yield below(f"{problem.title}: float32 below bf16", whole, coarse, paired=True)
-                claim = f"{problem.title}: bf16 within {WITHIN - 1:.0%} of float32"
-                yield below(claim, coarse, whole, factor=1 / WITHIN, paired=True)
+            coarse, whole = ((label, problem.title) for label in (BF16, FLOAT32))
+            yield from results.below(f"{problem.title}: float32 below bf16", whole, coarse, paired=True)
+            claim = f"{problem.title}: bf16 within {WITHIN - 1:.0%} of float32"
+            yield from results.below(claim, coarse, whole, factor=1 / WITHIN, paired=True)

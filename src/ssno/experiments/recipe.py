@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, TINY, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below
+from ssno.experiments.verdicts import Verdict
 from ssno.layers.modes import ModeOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import seed_rows
@@ -125,11 +125,7 @@ class RecipeStudy(Experiment):
             for metric in ("rel_l2", "rel_l2_onestep", "spectral_error/high")
         )
         drawn = {
-            problem.title: {
-                variant.label: results.values(variant.label, problem.title)
-                for variant in self.lines()
-                if results.find(variant.label, problem.title)
-            }
+            problem.title: results.there({variant.label: (variant.label, problem.title) for variant in self.lines()})
             for problem in self.problems()
         }
         return Conclusion(
@@ -142,5 +138,6 @@ class RecipeStudy(Experiment):
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """At least twice as good as the paper's recipe in the same time."""
         for problem in self.problems():
-            values = (results.values(label, problem.title) for label in (FAST, PUBLISHED))
-            yield below(f"{problem.title}: our recipe at least 2 times below the paper's", *values, factor=2.0)
+            cells = ((label, problem.title) for label in (FAST, PUBLISHED))
+            claim = f"{problem.title}: our recipe at least 2 times below the paper's"
+            yield from results.below(claim, *cells, factor=2.0)

@@ -11,7 +11,7 @@ from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.persistence import PERSISTENCE, persistence_cell
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below, shown
+from ssno.experiments.verdicts import Verdict
 from ssno.plots.summary import seed_lines
 
 
@@ -71,7 +71,8 @@ class Resolution(Experiment):
         )
         lines = {
             problem.title: {
-                name: {float(n): results.values(name, f"{problem.title}, {n}") for n in grids} for name in self.models()
+                name: results.there({float(n): (name, f"{problem.title}, {n}") for n in grids})
+                for name in self.models()
             }
             for problem, grids in self.grids().items()
         }
@@ -91,15 +92,16 @@ class Resolution(Experiment):
         """The errors of one problem, models in rows, grids in columns; in [0, 1] units also what the paper prints."""
         grids = self.grids()[problem]
         rows = [
-            (name, *(shown(results.summary(name, f"{problem.title}, {points}", metric)) for points in grids))
+            (name, *(results.told(name, f"{problem.title}, {points}", metric) for points in grids))
             for name in self.models()
         ]
         if metric == "rel_l2_unit_interval":
             column = FORCED_PROBLEMS.index(problem.title)
             printed = [TEACHER_FORCING.get((points, True)) for points in grids]
             rows.append(("SS-NO, paper", *("" if values is None else f"{values[column]:g}" for values in printed)))
-        first = [results.find(self.models()[0], f"{problem.title}, {points}")[0][0] for points in grids]
-        rows.append((PERSISTENCE, *(persistence_cell(trial, metric) for trial in first)))
+        of_case = {trial.case: trial for trial in results.outcomes}
+        first = [of_case.get(f"{problem.title}, {points}") for points in grids]
+        rows.append((PERSISTENCE, *("" if trial is None else persistence_cell(trial, metric) for trial in first)))
         return Sheet(
             f"{problem.title}: {metric} on test trajectories, mean ± standard deviation over seeds",
             ("", *(f"{points} points" for points in grids)),
@@ -110,5 +112,5 @@ class Resolution(Experiment):
         """SS-NO below FFNO on every grid."""
         for problem, grids in self.grids().items():
             for points in grids:
-                own, other = (results.values(name, f"{problem.title}, {points}") for name in ("SS-NO", "FFNO"))
-                yield below(f"{problem.title}, {points} points: SS-NO below FFNO", own, other)
+                cells = ((name, f"{problem.title}, {points}") for name in ("SS-NO", "FFNO"))
+                yield from results.below(f"{problem.title}, {points} points: SS-NO below FFNO", *cells)

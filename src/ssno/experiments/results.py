@@ -1,18 +1,23 @@
 """What trials gave, by row and column: values over seeds, curves, and the folders to look into."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ssno.base import number, read_json, write_json
 from ssno.evaluation.statistics import SeedSummary, summarise
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.persistence import PERSISTENCE, persistence_cell
 from ssno.experiments.trial import Trial
-from ssno.experiments.verdicts import shown
+from ssno.experiments.verdicts import Verdict, below, shown
 from ssno.runs.layout import TRIAL
+
+Cell = tuple[str, str]
+"""A row and a column: label and case."""
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,10 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class Results:
-    """Outcomes of all trials of an experiment that are there."""
+    """Outcomes of all trials of an experiment that are there.
+
+    What is asked of cells without a run is left out, so that a campaign can be judged while it runs.
+    """
 
     outcomes: Mapping[Trial, TrialResult]
     folder: Path
@@ -79,9 +87,44 @@ class Results:
             raise ValueError(f"There is no finished trial of {label!r} on {case!r}.")
         return found
 
+    def there(self, cells: Mapping[Key, Cell], metric: str = "rel_l2") -> dict[Key, list[float]]:
+        """A metric of those cells that have runs, by what they are called here."""
+        return {key: self.values(*cell, metric) for key, cell in cells.items() if self.find(*cell)}
+
+    def matched(self, first: Cell, second: Cell, metric: str = "rel_l2") -> tuple[list[float], list[float]]:
+        """A metric of two cells for the seeds that both have, in the same order."""
+        one, two = (
+            {trial.seed: outcome.values.get(metric, math.inf) for trial, outcome in self.find(*cell)}
+            for cell in (first, second)
+        )
+        seeds = sorted(one.keys() & two.keys())
+        return [one[seed] for seed in seeds], [two[seed] for seed in seeds]
+
+    def below(
+        self,
+        claim: str,
+        smaller: Cell,
+        larger: Cell,
+        *,
+        metric: str = "rel_l2",
+        factor: float = 1.0,
+        paired: bool = False,
+    ) -> Iterator[Verdict]:
+        """The verdict on a claim that one cell lies below another, if both have runs; `paired` by their seeds."""
+        if paired:
+            ours, theirs = self.matched(smaller, larger, metric)
+        else:
+            ours, theirs = (self.there({0: cell}, metric).get(0, []) for cell in (smaller, larger))
+        if ours and theirs:
+            yield below(claim, ours, theirs, factor=factor, paired=paired)
+
     def summary(self, label: str, case: str, metric: str = "rel_l2") -> SeedSummary:
         """A metric of one cell over seeds."""
         return summarise(self.values(label, case, metric))
+
+    def told(self, label: str, case: str, metric: str = "rel_l2") -> str:
+        """The same for a table."""
+        return shown(self.summary(label, case, metric)) if self.find(label, case) else ""
 
     def sheet(
         self,
@@ -105,7 +148,7 @@ class Results:
         for label in labels:
             row = [label, *(column.get(label, "") for column in extra.values())]
             for case in cases:
-                row.append(shown(self.summary(label, case, metric)) if self.find(label, case) else "")
+                row.append(self.told(label, case, metric))
                 if case in printed:
                     value = published.get((label, case))
                     row.append("" if value is None else f"{value:g}")

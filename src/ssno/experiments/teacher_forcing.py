@@ -8,7 +8,7 @@ from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below
+from ssno.experiments.verdicts import Verdict
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import seed_lines
 
@@ -68,14 +68,14 @@ class TeacherForcing(Experiment):
             results.sheet(f"{metric} on test trajectories", metric=metric, published=printed)
             for metric in ("rel_l2", "rel_l2_unit_interval", "rel_l2_onestep")
         )
+        resolutions = sorted(self.resolutions())
         lines = {
             problem.title: {
-                mode: {float(n): results.values(row(mode, n), problem.title) for n in sorted(self.resolutions())}
-                for mode in MODES
+                mode: results.there({float(n): (row(mode, n), problem.title) for n in resolutions}) for mode in MODES
             }
             for problem in self.problems()
         }
-        ticks = [float(points) for points in sorted(self.resolutions())]
+        ticks = [float(points) for points in resolutions]
         return Conclusion(
             sheets,
             tuple(self.verdicts(results)),
@@ -91,8 +91,9 @@ class TeacherForcing(Experiment):
         """Better at 128 points, worse at 32."""
         for problem in self.problems():
             for points in self.resolutions():
-                forced, free = (results.values(row(mode, points), problem.title) for mode in MODES)
+                forced, free = ((row(mode, points), problem.title) for mode in MODES)
+                where = f"{problem.title}, {points} points"
                 if points == 128:
-                    yield below(f"{problem.title}, 128 points: teacher forcing below unrolled", forced, free)
+                    yield from results.below(f"{where}: teacher forcing below unrolled", forced, free)
                 elif points == 32:
-                    yield below(f"{problem.title}, 32 points: unrolled below teacher forcing", free, forced)
+                    yield from results.below(f"{where}: unrolled below teacher forcing", free, forced)

@@ -17,7 +17,7 @@ from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.headline import PLAIN, PRINTED, Headline
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, PAPER, Benchmark, Budget, Trial
-from ssno.experiments.verdicts import Verdict, below, fact, shown
+from ssno.experiments.verdicts import Verdict, fact, shown
 from ssno.plots.budgets import Rung, budget_curves
 
 MODELS = ("SS-NO", "FFNO")
@@ -143,14 +143,11 @@ class TrainingBudget(Experiment):
         """Who is ahead at each budget, and how far from the printed number the largest one ends."""
         for problem in (KS[0.1], BURGERS, KS[0.075], KS[0.125]):
             for budget in self.ladder():
-                labels = [row(name, budget) for name in MODELS]
-                if all(results.find(label, problem.title) for label in labels):
-                    pair = (results.values(label, problem.title) for label in labels)
-                    yield below(f"{problem.title}, {budget}: SS-NO below FFNO", *pair)
+                cells = ((row(name, budget), problem.title) for name in MODELS)
+                yield from results.below(f"{problem.title}, {budget}: SS-NO below FFNO", *cells)
         last = self.longest
-        if results.find(row(PLAIN, last), KS[0.1].title) and results.find(row("SS-NO", last), KS[0.1].title):
-            pair = (results.values(row(name, last), KS[0.1].title) for name in ("SS-NO", PLAIN))
-            yield below(f"KS 0.1, {last}: SS-NO below SS-NO with the paper's start and boundary", *pair)
+        cells = ((row(name, last), KS[0.1].title) for name in ("SS-NO", PLAIN))
+        yield from results.below(f"KS 0.1, {last}: SS-NO below SS-NO with the paper's start and boundary", *cells)
         for problem in (KS[0.1], BURGERS):
             if self.scale == "night" and results.find(row("SS-NO", last), problem.title):
                 ours, printed = results.summary(row("SS-NO", last), problem.title, METRIC), PRINTED[problem.title]

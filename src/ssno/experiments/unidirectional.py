@@ -47,8 +47,10 @@ class Directions(Experiment):
         printed = {(label, BURGERS.title): UNIDIRECTIONAL[kind.name] for label, kind in KINDS.items()}
         claims = [Claim(case, "two-way", "one-way"), Claim(case, "two-way", "one-way", factor=10.0)]
         conclusion = compared(self.name, results, claims=claims, printed=printed)
-        both = zip(*(results.find(label) for label in KINDS), strict=False)
-        curves = {f"seed {two[0].seed}": {"two-way": two[1].curve, "one-way": one[1].curve} for two, one in both}
+        curves: dict[str, dict[str, tuple[tuple[int, float], ...]]] = {}
+        for label in KINDS:
+            for one, outcome in results.find(label):
+                curves.setdefault(f"seed {one.seed}", {})[label] = outcome.curve
         drawn = {f"{self.name}-curves": lambda: learning_curves(curves, ylabel="validation rel_l2")}
         return replace(conclusion, figures={**conclusion.figures, **drawn})
 

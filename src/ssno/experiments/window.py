@@ -10,7 +10,7 @@ from typing import ClassVar
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU, KS, Budget, Trial, trial
-from ssno.experiments.verdicts import Verdict, below
+from ssno.experiments.verdicts import Verdict
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.summary import learning_curves, seed_lines
 
@@ -58,10 +58,12 @@ class MemoryWindow(Experiment):
             for metric in ("rel_l2", "rel_l2_onestep")
         )
         lines = {
-            mode: {"SS-NO": {float(k): results.values(f"K = {k}", mode) for k in self.windows()}} for mode in MODES
+            mode: {"SS-NO": results.there({float(k): (f"K = {k}", mode) for k in self.windows()})} for mode in MODES
         }
+        labels = [f"K = {k}" for k in self.windows()]
         curves = {
-            mode: {f"K = {k}": results.find(f"K = {k}", mode)[0][1].curve for k in self.windows()} for mode in MODES
+            mode: {label: found[0][1].curve for label in labels if (found := results.find(label, mode))}
+            for mode in MODES
         }
         return Conclusion(
             sheets,
@@ -76,14 +78,10 @@ class MemoryWindow(Experiment):
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """Memory helps; more than eight frames do not."""
         for mode in MODES:
-            without, some = (results.values(f"K = {k}", mode) for k in (0, 4))
-            yield below(f"{mode}: memory (K = 4) below none (K = 0)", some, without)
-        if {8, 20} <= set(self.windows()):
-            eight, twenty = (results.values(f"K = {k}", "unrolled") for k in (8, 20))
-            yield below("unrolled: K = 20 still better than K = 8 (the paper says no)", twenty, eight)
+            cells = ((f"K = {k}", mode) for k in (4, 0))
+            yield from results.below(f"{mode}: memory (K = 4) below none (K = 0)", *cells)
+        cells = ((f"K = {k}", "unrolled") for k in (20, 8))
+        yield from results.below("unrolled: K = 20 still better than K = 8 (the paper says no)", *cells)
         for k in self.windows():
-            yield below(
-                f"K = {k}: unrolled below teacher forcing",
-                results.values(f"K = {k}", "unrolled"),
-                results.values(f"K = {k}", "teacher forcing"),
-            )
+            cells = ((f"K = {k}", mode) for mode in ("unrolled", "teacher forcing"))
+            yield from results.below(f"K = {k}: unrolled below teacher forcing", *cells)

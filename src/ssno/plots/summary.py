@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import TypeVar
 
 import numpy as np
 from matplotlib.axis import Axis
@@ -17,10 +18,17 @@ NARROW = 4.0
 BINS = 80
 """Bars of a distribution."""
 LINEAR = MaxNLocator(6, steps=[1, 2, 5, 10])
+Part = TypeVar("Part")
+
+
+def filled(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Those that have something to draw."""
+    return {name: part for name, part in parts.items() if part}
 
 
 def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> Figure:
     """One panel per group; inside, one column per name: a bar at the mean, a dot for every seed. Logarithmic."""
+    groups = filled(groups)
     with look():
         widths = [max(2, len(columns)) for columns in groups.values()]
         figure = Figure(figsize=(1.4 + 0.75 * sum(widths), 3.8))
@@ -45,6 +53,7 @@ def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: st
 
 def seed_rows(groups: Mapping[str, Mapping[str, Sequence[float]]], *, xlabel: str) -> Figure:
     """The same lying down, for long names: one line per name, panels side by side; a panel may lack some lines."""
+    groups = filled(groups)
     with look():
         names = list(dict.fromkeys(name for rows in groups.values() for name in rows))
         figure = Figure(figsize=(3.6 + 2.6 * len(groups), 0.9 + 0.27 * len(names)))
@@ -74,6 +83,7 @@ def seed_lines(
 
     A label looks the same in all panels; where colours are used up, they come again with dashes.
     """
+    panels = filled({name: filled(lines) for name, lines in panels.items()})
     labels = list(dict.fromkeys(label for lines in panels.values() for label in lines))
     with look():
         figure = Figure(figsize=(1.2 + 3.0 * len(panels), 3.8 + 0.25 * -(-len(labels) // (2 * len(panels)))))
@@ -122,6 +132,7 @@ def outlines(panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, sta
 
 def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], *, ylabel: str) -> Figure:
     """Validation error over epochs, one panel per name, one line per label, in the order of a colour scale."""
+    panels = filled(panels)
     with look():
         figure = Figure(figsize=(1.2 + 3.6 * len(panels), 3.6))
         row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
