@@ -84,11 +84,12 @@ class Damping(Experiment):
                         words(cell),
                         shown(mean),
                         f"{change:+.1f} %",
+                        f"{np.median(together[cell]):.3g}",
                         "" if printed is None else f"{printed:g}",
                         f"{p:.1g}",
                     )
                 )
-        headings = ("comparison", "runs", "mean damping", "change from 0.5", "paper", "p over coefficients")
+        headings = ("comparison", "runs", "mean damping", "change from 0.5", "median", "paper", "p over coefficients")
         return Conclusion(
             (Sheet("Learned damping, mean ± standard deviation over seeds", headings, tuple(rows)),),
             tuple(verdicts),

@@ -109,13 +109,16 @@ def seed_lines(
 
 
 def outlines(panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, start: float | None = None) -> Figure:
-    """Distributions on top of each other, one panel per comparison, means marked; `start` is where all values began."""
+    """Distributions on top of each other, one panel per comparison, means marked; `start` is where all values began.
+
+    The largest per cent is not drawn, nor are the smallest two in a thousand.
+    """
     with look():
         figure = Figure(figsize=(1.0 + 3.3 * len(panels), 3.4))
         row = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (name, groups) in zip(row, panels.items(), strict=True):
             everything = np.concatenate(list(groups.values()))
-            low, high = np.quantile(everything, [0.002, 0.998])
+            low, high = np.quantile(everything, [0.002, 0.99])
             edges = np.linspace(low, high, BINS + 1)
             for place, (label, values) in enumerate(groups.items()):
                 colour = palette()[place]
