@@ -320,9 +320,10 @@ def test_tables_on_several_grids_have_persistence_in_every_column(name: str, pla
         assert all(float(cell) > 0 for cell in cells), table["title"]
 
 
-def test_missing_trials_and_damaged_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="There is no finished trial of 'a' on 'b'"):
-        Results({}, tmp_path).values("a", "b")
+def test_cells_without_trials_are_empty_and_damaged_files_are_named(tmp_path: Path) -> None:
+    nothing = Results({}, tmp_path)
+    assert nothing.values("a", "b") == []
+    assert nothing.told("a", "b") == ""
     (tmp_path / TRIAL).write_text('{"values": {}}')
     with pytest.raises(ValueError, match="is damaged .* Delete it, and the run is judged again"):
         TrialResult.read(tmp_path)

@@ -27,7 +27,7 @@ from ssno.experiments.paper import AIRFRANS
 from ssno.experiments.persistence import persistence_scores
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Budget, Trial
-from ssno.experiments.verdicts import Verdict, below, shown
+from ssno.experiments.verdicts import Verdict, below
 from ssno.forecasting.scores import score
 from ssno.layers.modes import ModeOptions
 from ssno.layers.slice_mixing import NoMixing
@@ -143,7 +143,7 @@ class Airfoils(Experiment):
         for name in labels:
             found = [outcome for _, outcome in results.find(name)]
             seconds = sum(outcome.seconds for outcome in found) / len(found)
-            errors = (shown(results.summary(name, CASE, metric)) for metric in SHOWN)
+            errors = (results.told(name, CASE, metric) for metric in SHOWN)
             rows.append((name, f"{found[0].parameters:,}", f"{seconds:.0f}", *errors))
         rows.append(("undisturbed stream", "0", "", *undisturbed(results, labels[0])))
         headings = ("among slices", "parameters", "seconds", *SHOWN.values())

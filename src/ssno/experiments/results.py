@@ -82,14 +82,11 @@ class Results:
 
     def values(self, label: str, case: str, metric: str = "rel_l2") -> list[float]:
         """A metric of one cell, a value per seed; infinite for a run that diverged before it could be measured."""
-        found = [outcome.values.get(metric, math.inf) for _, outcome in self.find(label, case)]
-        if not found:
-            raise ValueError(f"There is no finished trial of {label!r} on {case!r}.")
-        return found
+        return [outcome.values.get(metric, math.inf) for _, outcome in self.find(label, case)]
 
     def there(self, cells: Mapping[Key, Cell], metric: str = "rel_l2") -> dict[Key, list[float]]:
         """A metric of those cells that have runs, by what they are called here."""
-        return {key: self.values(*cell, metric) for key, cell in cells.items() if self.find(*cell)}
+        return {key: found for key, cell in cells.items() if (found := self.values(*cell, metric))}
 
     def matched(self, first: Cell, second: Cell, metric: str = "rel_l2") -> tuple[list[float], list[float]]:
         """A metric of two cells for the seeds that both have, in the same order."""
@@ -114,7 +111,7 @@ class Results:
         if paired:
             ours, theirs = self.matched(smaller, larger, metric)
         else:
-            ours, theirs = (self.there({0: cell}, metric).get(0, []) for cell in (smaller, larger))
+            ours, theirs = self.values(*smaller, metric), self.values(*larger, metric)
         if ours and theirs:
             yield below(claim, ours, theirs, factor=factor, paired=paired)
 
