@@ -77,9 +77,10 @@ def test_a_store_with_named_dimensions_needs_no_options(store) -> None:
 def test_version_two_names_dimensions_in_an_attribute(store) -> None:
     folder, opened = store
     array = FakeArray(VALUES)
-    array.attrs["_ARRAY_DIMENSIONS"] = ["sample", "time", "x"]
+    array.attrs |= {"_ARRAY_DIMENSIONS": ["sample", "time", "x"], "units": "Pa"}
     opened.node = FakeGroup(u=array)
-    assert load_dataset(folder, "all").shape == (4, 6, 1, 8)
+    data = load_dataset(folder, "all")
+    assert (data.shape, data.units.fields) == ((4, 6, 1, 8), {"u": "Pa"})
 
 
 def test_a_store_may_be_one_array(store) -> None:

@@ -24,6 +24,7 @@ from ssno.data.options import DataOptions
 from ssno.data.store.growing import FrameWriter
 from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.predict import plan_prediction, predict
@@ -113,10 +114,11 @@ def test_constant_known_fields_last_for_ever(tmp_path) -> None:
     torch.testing.assert_close(read.read(slice(None)).context, known[:, 4:])
 
 
-def test_forecasts_keep_the_kind_of_grid(tmp_path) -> None:
-    data = replace(waves(), grid_type="sphere")
+def test_forecasts_keep_the_kind_of_grid_and_the_units(tmp_path) -> None:
+    data = replace(waves(), grid_type="sphere", units=PhysicalUnits({"u": "m s-1"}, {"x": "m"}, "s"))
     predict(model_for(data), data, tmp_path / "next.h5", steps=2)
-    assert load_dataset(tmp_path / "next.h5", "all").grid_type == "sphere"
+    forecast = load_dataset(tmp_path / "next.h5", "all")
+    assert (forecast.grid_type, forecast.units) == ("sphere", data.units)
 
 
 def with_holes(moves_from: int, *, empty_from: int = 6) -> Trajectories:

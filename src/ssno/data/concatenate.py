@@ -7,6 +7,7 @@ import numpy as np
 
 from ssno.data.errors import DataError
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import merged
 
 
 def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
@@ -34,12 +35,14 @@ def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
     offsets = np.cumsum([0, *(len(data.parts) for data in sets[:-1])])
     rows = [data.rows + np.array([offset, 0, 0]) for data, offset in zip(sets, offsets, strict=True)]
     shared = set.intersection(*(set(data.parameters) for data in sets))
+    units, remarks = merged([data.units for data in sets])
     return replace(
         first,
         parts=tuple(part for data in sets for part in data.parts),
         rows=np.concatenate(rows),
         parameters={key: np.concatenate([data.parameters[key] for data in sets]) for key in sorted(shared)},
-        notes=tuple(dict.fromkeys(note for data in sets for note in data.notes)),
+        notes=tuple(dict.fromkeys([*(note for data in sets for note in data.notes), *remarks])),
+        units=units,
     )
 
 

@@ -30,6 +30,7 @@ from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import Periodic, box, uniform_step
 from ssno.data.reduction import How, Reduction, coarse_points, strides
 from ssno.data.sizes import trajectory_bytes
+from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.pde.problems.problem import Axis, GridType
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
@@ -58,6 +59,7 @@ class Trajectories:
 
     `rows` says where trajectory n is: part, row in that part, first frame. `frame_index` counts from that
     frame. `conventions` is the published dataset whose conventions hold (`ssno.data.defaults`), whatever the name.
+    `units` are those that the files state.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Trajectories:
     mask: str | None = None
     mask_from_nan: bool = False
     conventions: str | None = None
+    units: PhysicalUnits = NO_UNITS
 
     @classmethod
     def from_parts(
@@ -93,10 +96,13 @@ class Trajectories:
         limit: int = DEFAULT_LIMIT,
         grid_type: GridType = "cartesian",
         published: bool = False,
+        axis_units: Mapping[str, str] | None = None,
+        time_unit: str = "",
     ) -> "Trajectories":
         """All trajectories of some parts (files), in order. What readers call; `notes` are remarks for the user.
 
         `published` says that the name is that of a published dataset or of our generator, not one that a user chose.
+        Units of fields are those of the blocks.
         """
         grid = tuple(axis.points for axis in axes)
         for part in parts:
@@ -129,6 +135,11 @@ class Trajectories:
             limit=limit,
             grid_type=grid_type,
             conventions=name if published else None,
+            units=PhysicalUnits(
+                {key: unit for key, unit in _field_units(parts[0], (*fields, *context_fields)).items() if unit},
+                {key: unit for key, unit in (axis_units or {}).items() if unit},
+                time_unit,
+            ),
         )
 
     @classmethod
@@ -325,7 +336,7 @@ class Trajectories:
             limit=self.limit,
             grid_type=self.grid_type,
         )
-        data = replace(data, conventions=self.conventions)
+        data = replace(data, conventions=self.conventions, units=self.units)
         return data if self.mask is None else data.masked(self.mask)
 
     def _pieces(self, rows: Int[np.ndarray, "m 3"]) -> Iterator[tuple[slice, tuple[np.ndarray, np.ndarray]]]:
@@ -368,6 +379,11 @@ class Trajectories:
                 f"{self.frame_index[t] + rows[n, 2]} of {where} ({len(bad)} such frames). "
                 "`ssno data inspect` lists them, `ssno data convert --drop-not-finite` leaves them out."
             )
+
+
+def _field_units(part: Part, names: Sequence[str]) -> dict[str, str]:
+    blocks = (*part.state, *part.context)
+    return dict(zip(names, [block.unit for block in blocks for _ in block.channels], strict=True))
 
 
 def _positions(indices: Indices, length: int, *, what: str) -> Int[np.ndarray, " n"]:

@@ -163,6 +163,7 @@ def predict(
         times=job.times,
         context_fields=data.context_fields,
         grid_type=data.grid_type,
+        units=data.units,
         attributes={
             "generator": "ssno predict",
             "generator_version": provenance()["ssno"],

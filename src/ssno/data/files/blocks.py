@@ -34,6 +34,8 @@ class Block:
     packing: Packing = UNPACKED
     resampling: Resampling | None = None
     """Brings stored frames to equally spaced times."""
+    unit: str = ""
+    """Of its numbers, as the file states it."""
 
     def __post_init__(self) -> None:
         self.pattern.check(self.array.shape, what=self.array.label)

@@ -19,16 +19,19 @@ from ssno.data.files.patterns import Pattern
 from ssno.data.files.probe import Contents
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.grids import uniform_step
+from ssno.data.units import unit_of
 
 STEP = "dt"  # as the name of a known field: the time step of each trajectory
 COUNTS = ("step", "frame", "snapshot")  # may mean time, but time itself comes first
 
 
-def times_of(contents: Contents, name: str, sizes: Mapping[str, int], options: ReadOptions) -> tuple[np.ndarray, str]:
-    """Times of the frames, and a remark if something about them has to be said."""
+def times_of(
+    contents: Contents, name: str, sizes: Mapping[str, int], options: ReadOptions
+) -> tuple[np.ndarray, str, str]:
+    """Times of the frames, their unit, and a remark if something about them has to be said."""
     frames = sizes["time"]
     if options.dt is not None:
-        return options.dt * np.arange(frames, dtype=np.float64), ""
+        return options.dt * np.arange(frames, dtype=np.float64), "", ""
     key, clocks = clocks_of(contents, sizes, options)
     if clocks is not None:
         if not np.isfinite(clocks).all():
@@ -40,11 +43,12 @@ def times_of(contents: Contents, name: str, sizes: Mapping[str, int], options: R
                 "step of its own for the model to know, or --dt to count frames as equally spaced."
             )
         spare = contents[key].shape == (frames + 1,)
-        return equally_spaced(contents, key, clocks[0]), f"The last entry of {key!r} belongs to no frame." * spare
+        note = f"The last entry of {key!r} belongs to no frame." * spare
+        return equally_spaced(contents, key, clocks[0]), unit_of(contents[key].attributes), note
     step = {**contents.attributes(), **contents[name].attributes}.get("dt")
     if isinstance(step, int | float) and 0 < step < float("inf"):
-        return float(step) * np.arange(frames, dtype=np.float64), ""
-    return np.arange(frames, dtype=np.float64), "The file has no times: the step is taken as 1. Give --dt."
+        return float(step) * np.arange(frames, dtype=np.float64), "", ""
+    return np.arange(frames, dtype=np.float64), "", "The file has no times: the step is taken as 1. Give --dt."
 
 
 def clocks_of(
@@ -86,13 +90,15 @@ def steps_of(
         given = {**contents.attributes(), **contents[name].attributes}.get(STEP)
         if type(given) not in (int, float):
             raise DataError(f"{contents.path} has no times from which the steps of trajectories could be known.")
-        steps = np.array([given], np.float64)
+        steps, unit = np.array([given], np.float64), ""
     else:
         for clock in clocks:
             equally_spaced(contents, key, clock)
         steps = (clocks[:, -1] - clocks[:, 0]) / (clocks.shape[1] - 1)
+        unit = unit_of(contents[key].attributes)
     steps = np.broadcast_to(steps, (sizes["batch"],)).copy()
-    block = Block(MemoryArray(steps, f"the time steps of {contents.path}"), Pattern(("batch",)), pattern.space)
+    array = MemoryArray(steps, f"the time steps of {contents.path}")
+    block = Block(array, Pattern(("batch",)), pattern.space, unit=unit)
     note = "Times count frames: each trajectory has a time step of its own, the known field 'dt'."
     return np.arange(sizes["time"], dtype=np.float64), note, block
 

@@ -9,6 +9,7 @@ from ssno.data.files.patterns import MEANING, Pattern
 from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.grids import axis_from_coordinates, box
+from ssno.data.units import unit_of
 from ssno.pde.problems.problem import Axis
 
 COORDINATES = ("time", "x", "y", "z", "lat", "lon")
@@ -16,13 +17,14 @@ COORDINATES = ("time", "x", "y", "z", "lat", "lon")
 
 def axes_of(
     contents: Contents, sizes: Mapping[str, int], pattern: Pattern, options: ReadOptions
-) -> tuple[tuple[Axis, ...], str]:
-    """The axes of the grid, and a remark about those of unknown length."""
+) -> tuple[tuple[Axis, ...], dict[str, str], str]:
+    """The axes of the grid, their units, and a remark about those of unknown length."""
     named = pattern.stored_space
     stored = box(named, [sizes[w] for w in named], lengths=options.lengths or None, periodic=options.periodic)
     if options.coordinates and len(options.coordinates) != len(named):
         raise DataError(f"`coordinates` must name one array per space axis {named}, got {options.coordinates}.")
     found = {axis.name: axis for axis in stored}
+    units: dict[str, str] = {}
     sources = dict(zip(named, options.coordinates, strict=True)) if options.coordinates else {}
     if not options.lengths and not sources:
         sources = {meaning_of(key): key for key, array in contents.arrays.items() if len(array.shape) == 1}
@@ -34,11 +36,12 @@ def axes_of(
             if values.shape != (sizes[word],):
                 raise DataError(f"{label} has shape {values.shape} for {sizes[word]} points along {word}.")
             found[word] = axis_from_coordinates(word, values, periodic=found[word].periodic, what=label)
+            units[word] = unit_of(contents[key].attributes)
         except DataError as error:
             raise DataError(f"{error} Give --lengths to use the points as equally spaced.") from error
     unknown = [] if options.lengths else [word for word in pattern.space if word not in sources or sizes[word] == 1]
     note = f"The file has no coordinates for {', '.join(unknown)}: length 1 is assumed. Give --lengths." * bool(unknown)
-    return tuple(found[word] for word in pattern.space), note
+    return tuple(found[word] for word in pattern.space), units, note
 
 
 def coordinate_lengths(contents: Contents, options: ReadOptions) -> dict[str, int]:

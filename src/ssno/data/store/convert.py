@@ -108,6 +108,7 @@ def encode(data: Trajectories, shard: Shard, *, name: str, source: str) -> bytes
         times=data.times,
         context_fields=data.context_fields,
         grid_type=data.grid_type,
+        units=data.units,
         attributes={
             "generator": "ssno data convert",
             "generator_version": provenance()["ssno"],

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from jaxtyping import Float
 
-from ssno.data.store.storage import CHECKED, Layout, describe_shard
+from ssno.data.store.storage import CHECKED, Layout, describe_shard, write_unit
 
 BLOCK_BYTES = 4 * 2**20  # of frames written at once
 MOST_FRAMES = 32
@@ -77,6 +77,7 @@ class FrameWriter:
         made = self.file["t0_fields"].create_dataset(name, (self.count, *shape), np.float32, chunks=chunk, **CHECKED)
         made.attrs["dim_varying"] = np.ones(len(self.layout.axes), dtype=bool)
         made.attrs.update({"sample_varying": True, "time_varying": varies})
+        write_unit(made, self.layout.units.fields.get(name, ""))
 
     def _store(self, names: Sequence[str], values: np.ndarray, rows: slice, columns: slice) -> None:
         for number, name in enumerate(names):

@@ -6,7 +6,7 @@ A shard holds N trajectories of one split:
                           names of root attributes that are numbers); context_fields (names in t0_fields that
                           are known, not predicted); the further attributes of `Layout`
     /dimensions           spatial_dims; `time` (T,), and per axis its coordinates (points,), float64, with the
-                          attributes length, offset, periodic
+                          attributes length, offset, periodic; `units` here and of fields, where known
     /boundary_conditions  per axis a group `<axis>_boundary`: bc_type, mask, values
     /scalars              drawn parameters (N,), listed in field_names; vector parameters (N, ...), listed in
                           vector_names, because The Well's reader stacks everything that is in field_names
@@ -27,6 +27,7 @@ import h5py
 import numpy as np
 from jaxtyping import Float
 
+from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.pde.problems.problem import Axis, GridType, Parameters
 
 TEXT = h5py.string_dtype()
@@ -64,6 +65,7 @@ class Layout:
     grid_type: GridType = "cartesian"
     parameters: Mapping[str, int | float] = field(default_factory=dict)
     attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    units: PhysicalUnits = NO_UNITS
 
     def __post_init__(self) -> None:
         names = (*self.fields, *self.context_fields)
@@ -169,6 +171,7 @@ class ShardEncoder:
             dataset = fields.create_dataset(name, (self.count, *values.shape), np.float32, chunks=chunk, **CHECKED)
             dataset.attrs["dim_varying"] = np.ones(len(self.layout.axes), dtype=bool)
             dataset.attrs.update({"sample_varying": True, "time_varying": not constant})
+            write_unit(dataset, self.layout.units.fields.get(name, ""))
         fields[name][index] = values
 
     def _store_parameters(self) -> None:
@@ -200,15 +203,23 @@ def describe_shard(file: h5py.File, layout: Layout, *, count: int) -> None:
     _write_names(dimensions, "spatial_dims", [axis.name for axis in layout.axes])
     time = dimensions.create_dataset("time", data=layout.times, chunks=True, **CHECKED)
     time.attrs["sample_varying"] = False
+    write_unit(time, layout.units.time)
     boundaries = file.create_group("boundary_conditions")
     for axis in layout.axes:
         points = dimensions.create_dataset(axis.name, data=axis.coordinates(), chunks=True, **CHECKED)
         points.attrs.update({"sample_varying": False, "time_varying": False})
         points.attrs.update({"length": axis.length, "offset": axis.offset, "periodic": axis.periodic})
+        write_unit(points, layout.units.axes.get(axis.name, ""))
         _write_boundary(boundaries.create_group(f"{axis.name}_boundary"), axis)
     for order in range(3):
         names = (*layout.fields, *layout.context_fields) if order == 0 else ()
         _write_names(file.create_group(f"t{order}_fields"), "field_names", names)
+
+
+def write_unit(node: h5py.Dataset, unit: str) -> None:
+    """State the unit of some numbers, as NetCDF does; without one nothing is written."""
+    if unit:
+        node.attrs["units"] = unit
 
 
 def _write_names(node: h5py.Group, attribute: str, names: Sequence[str]) -> None:

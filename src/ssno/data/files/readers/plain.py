@@ -27,6 +27,7 @@ from ssno.data.files.shared_axes import choose_pattern, fitting_patterns, reorde
 from ssno.data.files.suggest import suggest_axes
 from ssno.data.seeds import SPLITS
 from ssno.data.trajectories import NAN, Trajectories
+from ssno.data.units import unit_of
 
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
 TAKES = frozenset(field.name for field in fields(ReadOptions)) - {"viscosity"}
@@ -63,6 +64,7 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
     sizes = {word: part.size(word) for word in ("batch", "time", *part.space)}
     if own_steps:
         times, time_note, step = steps_of(contents, names[0], sizes, options, pattern)
+        time_unit = ""
         context[STEP] = step
         part = Part(state, tuple(context.values()))
     elif options.resample is not None:
@@ -73,10 +75,10 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
         part = Part(
             *(tuple(_resampled(block, resampling) for block in blocks) for blocks in (part.state, part.context))
         )
-        times, time_note = resampling.times, ""
+        times, time_unit, time_note = resampling.times, unit_of(contents[key].attributes), ""
     else:
-        times, time_note = times_of(contents, names[0], sizes, options)
-    axes, space_note = axes_of(contents, sizes, pattern, options)
+        times, time_unit, time_note = times_of(contents, names[0], sizes, options)
+    axes, axis_units, space_note = axes_of(contents, sizes, pattern, options)
     return Trajectories.from_parts(
         [part],
         name=contents.path.stem,
@@ -98,6 +100,8 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
             )
             if note
         ],
+        axis_units=axis_units,
+        time_unit=time_unit,
     )
 
 
@@ -270,7 +274,8 @@ def _context_array(
     stored = contents[name]
     if stored.shape in ((), (1,)):  # one number for the whole file or group
         values = MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label)
-        return {short(name): Block(values, Pattern(("batch",)), pattern.space)}, ""
+        unit = unit_of(stored.attributes)
+        return {short(name): Block(values, Pattern(("batch",)), pattern.space, unit=unit)}, ""
     dims = stored.dims if len(stored.dims) == len(stored.shape) else ("",) * len(stored.shape)
     if len(stored.shape) == 1 and not stored.dims and meaning_of(name) not in ("batch", "channel"):
         dims = (name,)  # an array called `time` or `x` that has one axis
@@ -288,7 +293,7 @@ def _context_array(
 
 
 def _block(stored: StoredArray, pattern: Pattern, space: tuple[str, ...], channels: tuple[int, ...]) -> Block:
-    return Block(stored.array, pattern, space, channels, stored.packing)
+    return Block(stored.array, pattern, space, channels, stored.packing, unit=unit_of(stored.attributes))
 
 
 def _resampled(block: Block, resampling: Resampling) -> Block:

@@ -26,6 +26,7 @@ from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import unit_of
 from ssno.pde.problems.problem import Axis, GridType
 
 OWN_CHOICE = ("ssno data convert", "ssno predict")  # generators whose datasets are called as the user likes
@@ -68,6 +69,8 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         parameters=_parameters(contents, part.count),
         notes=[] if known_grid else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
         grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
+        axis_units={name: unit_of(contents[f"dimensions/{name}"].attributes) for name in space},
+        time_unit=unit_of(contents["dimensions/time"].attributes),
     )
     return {WHOLE: data.masked(mask) if mask in context else data}
 
@@ -80,18 +83,18 @@ def _fields(contents: Contents, space: tuple[str, ...]) -> Iterator[tuple[str, l
         stored = [name.removeprefix(f"{group}/") for name in contents.arrays if name.startswith(f"{group}/")]
         for name in stored if listed is None else listed:
             field = contents[f"{group}/{name}"]
-            pattern = _pattern(field, space, order)
+            pattern, unit = _pattern(field, space, order), unit_of(field.attributes)
             if order == 0:
-                yield name, [name], Block(field.array, pattern, space)
+                yield name, [name], Block(field.array, pattern, space, unit=unit)
                 continue
             suffixes = _components(field.shape[-1], space)
             channels = tuple(range(len(suffixes)))
             if order == 1:
-                yield name, [f"{name}_{b}" for b in suffixes], Block(field.array, pattern, space, channels)
+                yield name, [f"{name}_{b}" for b in suffixes], Block(field.array, pattern, space, channels, unit=unit)
                 continue
             for row, a in enumerate(_components(field.shape[-2], space)):
                 layer: LazyArray = LayerArray(field.array, axis=len(field.shape) - 2, index=row)
-                yield name, [f"{name}_{a}{b}" for b in suffixes], Block(layer, pattern, space, channels)
+                yield name, [f"{name}_{a}{b}" for b in suffixes], Block(layer, pattern, space, channels, unit=unit)
 
 
 def _components(count: int, space: tuple[str, ...]) -> list[str]:
