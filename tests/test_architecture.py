@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "layers": {"ssm", "native", "base", "transforms"},
     "models": {"layers", "ssm", "native", "base", "transforms"},
     "pde": {"native", "transforms", "base"},
-    "data": {"pde", "base"},
+    "data": {"pde", "base", "transforms"},
     "theory": {"models", "layers", "ssm", "native", "base"},
 }
 BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "metrics", "base", "transforms"}

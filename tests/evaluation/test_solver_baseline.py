@@ -73,6 +73,14 @@ def test_with_all_the_time_in_the_world_the_finest_grid_is_taken(dataset) -> Non
     assert scores[SAME_TIME].means["rel_l2"] < 1e-6 < 1e-4 < scores[SAME_GRID].means["rel_l2"]
 
 
+@pytest.mark.parametrize(("points", "how"), [(32, "stride"), (48, "spectral"), (49, "spectral")])
+def test_a_solver_on_the_datas_own_grid_has_no_error_on_any_coarser_one(dataset, points, how) -> None:
+    options = dataset("ks")
+    data = options.load("test").select(points=points, reduction=how)
+    solved = solve_on(problem_of(options), data, [0, 1])
+    np.testing.assert_allclose(solved, data.read([0, 1]).state, atol=1e-5)
+
+
 def test_candidates_go_from_cheap_to_the_datas_own_grid(dataset) -> None:
     problem = problem_of(dataset("ks"))
     found = [(one.points, one.longer) for one in candidates(problem, 64)]

@@ -4,20 +4,22 @@ From N to M points along an axis of length L:
 
     stride    v_i = u_{i N/M}                                what benchmarks call uniform subsampling; aliases
     mean      v_i = (M/N) sum_{j < N/M} u_{i N/M + j}        cell averages of a coarser finite-volume grid
-    spectral  v_i = sum_{|k| < M/2} u_k exp(2 pi i k x_i/L)  the band-limited part; periodic axes only
+    spectral  v_i = sum_{|k| <= M/2} u_k exp(2 pi i k x_i/L) the band-limited part; periodic axes only
 
 Stride and mean need N to be a multiple of M; spectral takes any M <= N. Stride and spectral keep point 0
 where it is; an average belongs to the middle of its points, so `mean` moves the offset by (N/M - 1)/2
-spacings.
+spacings. Spectral is `ssno.transforms.periodic.resample`, which forecasts go through too.
 """
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from ssno.pde.problems.problem import Axis
+from ssno.transforms.periodic import resample
 
 How = Literal["stride", "mean", "spectral"]
 Points = int | tuple[int, ...]
@@ -54,6 +56,8 @@ class Reduction:
 
     def __call__(self, field: Float[np.ndarray, "n t c *grid"]) -> Float[np.ndarray, "n t c *coarse"]:
         """Reduce every field of an array whose last axes are the grid."""
+        if self.how == "spectral":
+            return resample(torch.from_numpy(field.astype(np.float64)), self.points).numpy()
         for dim, points in zip(range(-len(self.points), 0), self.points, strict=True):
             if field.shape[dim] != points:
                 field = _REDUCERS[self.how](field, points, dim)
@@ -96,12 +100,4 @@ def _mean(field: np.ndarray, points: int, dim: int) -> np.ndarray:
     return np.moveaxis(cells.mean(axis=-1, dtype=np.float64), -1, dim)
 
 
-def _spectral(field: np.ndarray, points: int, dim: int) -> np.ndarray:
-    lines = np.moveaxis(field, dim, -1).astype(np.float64)
-    modes = np.fft.rfft(lines, norm="forward")[..., : points // 2 + 1]
-    if points % 2 == 0:
-        modes[..., -1] = 0  # mode M/2 has no partner at -M/2 on the coarse grid
-    return np.moveaxis(np.fft.irfft(modes, n=points, norm="forward"), -1, dim)
-
-
-_REDUCERS = {"stride": _stride, "mean": _mean, "spectral": _spectral}
+_REDUCERS = {"stride": _stride, "mean": _mean}

@@ -1,9 +1,10 @@
-"""Bring fields from one periodic grid to another, so that forecasts made on different grids can be scored alike.
+"""Bring fields of a solver to the grid of the data, so that both can be scored alike.
 
-    spectral   the trigonometric polynomial through the points, exact for what the grid resolves; smooth fields
+    spectral   the waves that the new grid holds (`ssno.transforms.periodic`): as data are read by spectral reduction
+    stride     the trigonometric polynomial through the points at the new points, nothing cut: as strided data
     linear     straight lines between neighbouring points; fields with shocks
 
-Both are matrices that act along one axis after the other, and both return a field unchanged at points that it has.
+`stride` and `linear` return a field unchanged at points that it has.
 
 Axes: any leading ones, then the grid.
 """
@@ -12,11 +13,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from ssno.pde.problems.problem import Axis
+from ssno.transforms.periodic import resample
 
-Interpolation = Literal["spectral", "linear"]
+Interpolation = Literal["spectral", "stride", "linear"]
 
 
 def interpolate(
@@ -29,21 +32,21 @@ def interpolate(
                 f"Axis {before.name!r} must be periodic and keep its length, got {before.length} and {after.length}."
             )
         if (before.points, before.offset) != (after.points, after.offset):
-            along = np.moveaxis(field, dim, -1) @ interpolation(before, after, how).T
-            field = np.moveaxis(along, -1, dim)
+            field = np.moveaxis(_along(np.moveaxis(field, dim, -1), before, after, how), -1, dim)
     return field
 
 
-def interpolation(old: Axis, new: Axis, how: Interpolation) -> Float[np.ndarray, "m l"]:
+def _along(lines: Float[np.ndarray, "... l"], old: Axis, new: Axis, how: Interpolation) -> Float[np.ndarray, "... m"]:
+    if how == "linear":
+        return lines @ straight_lines(old, new).T
+    fine = 1 if how == "spectral" else -(-old.points // new.points)  # a multiple of the new grid holds all old waves
+    shift = (new.offset - old.offset) / old.length
+    found = resample(torch.from_numpy(lines.astype(np.float64)), (fine * new.points,), shift=(shift,))
+    return found[..., ::fine].numpy()
+
+
+def straight_lines(old: Axis, new: Axis) -> Float[np.ndarray, "m l"]:
     """The matrix that takes values at the points of `old` to those at the points of `new`."""
     distance = (new.coordinates()[:, None] - old.coordinates()[None]) / old.spacing  # in spacings
-    if how == "linear":
-        wrapped = np.abs((distance + old.points / 2) % old.points - old.points / 2)
-        return np.clip(1 - wrapped, 0, None)
-    count = old.points
-    modes = np.arange(-((count - 1) // 2), (count - 1) // 2 + 1)
-    angle = 2 * np.pi * distance / count
-    kernel = np.cos(angle[..., None] * modes).sum(-1)
-    if count % 2 == 0:  # the Nyquist mode is shared by both signs
-        kernel += np.cos(angle * count / 2)
-    return kernel / count
+    wrapped = np.abs((distance + old.points / 2) % old.points - old.points / 2)
+    return np.clip(1 - wrapped, 0, None)

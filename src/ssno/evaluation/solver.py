@@ -177,8 +177,14 @@ def solve_on(problem: Problem, data: Trajectories, chosen: Sequence[int]) -> Flo
     frames = np.stack(
         [states[i, int(data.rows[n, 2]) + data.frame_index] for i, n in enumerate(chosen)]
     )  # rows of one file may start at different frames
-    how: Interpolation = "linear" if problem.solver in SHOCKS else "spectral"
-    return torch.from_numpy(interpolate(frames, problem.axes, data.axes, how)).float()
+    return torch.from_numpy(interpolate(frames, problem.axes, data.axes, as_read(problem, data))).float()
+
+
+def as_read(problem: Problem, data: Trajectories) -> Interpolation:
+    """How solved fields get to the grid of the data: as the data themselves did, or a good solver would have errors."""
+    if problem.solver in SHOCKS:
+        return "linear"
+    return "spectral" if any(reduction.how == "spectral" for reduction in data.reductions) else "stride"
 
 
 def _alone(problem: Problem, parameters: Parameters) -> np.ndarray:
