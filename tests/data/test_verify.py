@@ -1,6 +1,7 @@
 """Verification finds every flipped bit and everything that is missing, extra or does not make sense."""
 
 import hashlib
+import os
 import random
 import re
 import shutil
@@ -105,6 +106,35 @@ def test_missing_extra_partial_and_truncated_files_are_named(folder: Path) -> No
     assert found["valid/notes.txt"] == "extra file, not in the manifest"
     assert found["test/shard-000.h5.0badcafe.partial"] == "extra file, left behind by an interrupted writer"
     assert f"has {len(short)} bytes instead of {len(short) + 1}" in found["train/shard-001.h5"]
+
+
+@pytest.mark.parametrize(
+    ("replace", "message"),
+    [
+        (lambda path: path.symlink_to("nowhere.h5"), "is a link that leads nowhere; delete it and run"),
+        (lambda path: path.symlink_to("/dev/null"), "is a link out of .*flow, which is not followed"),
+        (lambda path: path.symlink_to(path.parents[2] / "copy.h5"), "is a link out of .*flow, which is not followed"),
+        (lambda path: os.mkfifo(path), "is not a regular file"),
+        (lambda path: path.mkdir(), "missing"),
+    ],
+)
+def test_a_shard_that_is_no_regular_file_of_the_folder_is_found(
+    folder: Path, replace: Callable[[Path], None], message: str
+) -> None:
+    shard = folder / "train/shard-000.h5"
+    shutil.copy(shard, folder.parent / "copy.h5")
+    shard.unlink()
+    replace(shard)
+    ((file, what),) = findings(folder)
+    assert file == "train/shard-000.h5"
+    assert re.search(message, what), what
+
+
+def test_a_link_to_a_folder_is_extra_and_one_instead_of_a_folder_is_not_followed(folder: Path) -> None:
+    (folder / "elsewhere").symlink_to("/")
+    (folder / "valid").rename(folder.parent / "valid")
+    (folder / "valid").symlink_to(folder.parent / "valid")
+    assert {file for file, _ in findings(folder)} == {"elsewhere", "valid", "valid/shard-000.h5"}
 
 
 def test_what_verification_advises_repairs_the_folder(folder: Path) -> None:

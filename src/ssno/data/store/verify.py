@@ -16,6 +16,7 @@ import numpy as np
 
 from ssno.data.files.examine.hdf5 import Checked
 from ssno.data.files.probe import contents_of
+from ssno.data.files.regular import why_not_regular
 from ssno.data.seeds import SPLITS
 from ssno.data.store.manifest import DESCRIPTION, MANIFEST, PROGRESS, Entry, entries_of, read_manifest
 from ssno.pde.problems.problem import Axis
@@ -70,7 +71,7 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
     findings = [*check_description(description, entries), *check_listing(folder, entries)]
     total, done = sum(entry.size for entry in entries), 0
     for entry in entries:
-        findings += [Finding(entry.path, what) for what in check_shard(folder / entry.path, entry, description)]
+        findings += [Finding(entry.path, what) for what in check_shard(folder, entry, description)]
         done += entry.size
         report(done, total)
     trajectories: dict[str, int] = {
@@ -96,19 +97,25 @@ def check_description(description: Mapping[str, Any], entries: list[Entry]) -> I
 
 
 def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Finding]:
-    """Every listed file is there, and nothing else."""
+    """Every listed file is there, a regular file inside the folder, and nothing else."""
     listed = {MANIFEST, *(entry.path for entry in entries)}
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    there = {
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
+    }
     for path in sorted(there - listed):
         kind = "left behind by an interrupted writer" if path.endswith(".partial") else "not in the manifest"
         yield Finding(path, f"extra file, {kind}")
-    for path in sorted(listed - there):
-        yield Finding(path, "missing; run the generate command again to make it")
+    for path in sorted(listed):
+        if path not in there:
+            yield Finding(path, "missing; run the generate command again to make it")
+        elif why := why_not_regular(folder / path, folder):
+            yield Finding(path, f"{why}; delete it and run the generate command again")
 
 
-def check_shard(path: Path, entry: Entry, description: Mapping[str, Any]) -> Iterator[str]:
+def check_shard(folder: Path, entry: Entry, description: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with one shard. Content is looked at only if the bytes are those that were written."""
-    if not path.is_file():
+    path = folder / entry.path
+    if why_not_regular(path, folder):
         return  # reported by the listing
     if (size := path.stat().st_size) != entry.size:
         yield f"has {size} bytes instead of {entry.size}; delete it and run the generate command again"
