@@ -116,6 +116,15 @@ def test_one_module_asks_what_the_launcher_said() -> None:
     assert asking == [SOURCE / "base" / "launched.py"]
 
 
+def test_names_from_files_are_shown_through_our_own_console_and_figure() -> None:
+    owners = {SOURCE / "base" / "terminal.py", SOURCE / "plots" / "style.py", SOURCE / "theory" / "figures.py"}
+    others = [path for path in SOURCE.rglob("*.py") if path not in owners]
+    assert not [path for path in others if "rich.console" in (text := path.read_text()) or "rich.markup" in text]
+    drawing = [path for path in others if re.search(r"\bFigure\(", path.read_text())]
+    assert len(drawing) > 10
+    assert not [path for path in drawing if "matplotlib.figure" in path.read_text()]
+
+
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
     offender = tmp_path / "offender.py"
     offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")

@@ -2,8 +2,7 @@
 
 import io
 
-from rich.console import Console
-
+from ssno.base.terminal import Console
 from ssno.cli.progress import progress
 
 

@@ -4,8 +4,8 @@ import csv
 import json
 
 import pytest
-from rich.console import Console
 
+from ssno.base.terminal import Console
 from ssno.costs.cost_table import fastest, operations_table, store, stored, task_tables, time_table
 
 

@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from rich.console import Console
 
+from ssno.base.terminal import Console
 from ssno.cli.data_inspect import show
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data

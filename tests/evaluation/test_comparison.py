@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from rich.console import Console
 
+from ssno.base.terminal import Console
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.comparison import as_table, compare, trivial_forecasters

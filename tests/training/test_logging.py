@@ -46,7 +46,7 @@ def test_plain_and_live_reports_show_the_numbers(waves, capsys) -> None:
     assert re.search(r"epoch 2 of 2  .* \d+\.\d s(  best)?\n", plain), "nothing is left after the last epoch"
     assert "left 00:00:0" in plain
     assert re.search(r"\d (M|G)iB", plain)
-    from rich.console import Console
+    from ssno.base.terminal import Console
 
     console = Console(force_terminal=True, width=120, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     train(tiny(), waves, epochs=2, batch_size=8, reporter=Live(console))

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import cost_words, duration, to_text
 from ssno.base.process_memory import physical_memory
+from ssno.base.terminal import Console
 from ssno.costs.cost import Contest, Task, contestants, foreseen_seconds, run_contest
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
 from ssno.costs.pareto import join, read_errors

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 
 from ssno.base import to_text
+from ssno.base.terminal import Console
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank

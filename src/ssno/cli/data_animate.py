@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
+from ssno.base.names import as_file_name
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
@@ -64,7 +65,7 @@ def draw(data: Trajectories, index: tuple[int, ...], folder: Path, options: Anim
         write_animation(
             fields[row, :, channel],
             None,
-            folder / f"{data.name}-{number}-{field}{options.suffix}",
+            folder / f"{as_file_name(data.name)}-{number}-{as_file_name(field)}{options.suffix}",
             times=times,
             lengths=lengths,
             field=field,

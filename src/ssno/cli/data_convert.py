@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ssno.base import byte_size
+from ssno.base.terminal import Console
 from ssno.cli.progress import progress
 from ssno.data.division import FRACTIONS
 from ssno.data.files.inspection import open_sets
@@ -96,16 +96,16 @@ def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> d
 def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     """The result as a table, and what to do next."""
     console = Console() if console is None else console
-    table = Table("what", "value", title=escape(f"{result['out']}: {'written' if result['written'] else 'dry run'}"))
+    table = Table("what", "value", title=f"{result['out']}: {'written' if result['written'] else 'dry run'}")
     table.add_row("trajectories", ", ".join(f"{count} {split}" for split, count in result["trajectories"].items()))
     table.add_row("frames", str(result["frames"]))
-    table.add_row("fields", escape(", ".join(result["fields"])))
+    table.add_row("fields", ", ".join(result["fields"]))
     if result["context"]:
-        table.add_row("known fields", escape(", ".join(result["context"])))
+        table.add_row("known fields", ", ".join(result["context"]))
     table.add_row("grid", " x ".join(str(points) for points in result["grid"]))
     table.add_row("before compression", byte_size(result["bytes_before_compression"]))
     if result["written"]:
         table.add_row("on disk", byte_size(result["bytes_on_disk"]))
     console.print(table)
     if result["written"]:
-        console.print(f"Train on it: [bold]ssno train {escape(result['out'])}[/bold]", soft_wrap=True)
+        console.print(Text.assemble("Train on it: ", (f"ssno train {result['out']}", "bold")), soft_wrap=True)

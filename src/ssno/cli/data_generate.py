@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_type_hints
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import cost_words, duration
+from ssno.base.terminal import Console
 from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part
 from ssno.data.make.datasets import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name

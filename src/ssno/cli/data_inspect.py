@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from ssno.base.terminal import Console
 from ssno.data.files.inspection import MOST, Inspection, inspect_data
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
@@ -106,20 +106,20 @@ def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
 def show(found: Inspection, drawn: Path | None, console: Console | None = None) -> None:
     """The report as tables and plain sentences."""
     console = Console() if console is None else console
-    console.print(f"[bold]{escape(found.path)}[/bold]: {escape(found.format or 'not recognised')} ({found.container})")
+    console.print(Text.assemble((found.path, "bold"), f": {found.format or 'not recognised'} ({found.container})"))
     if found.format is None or found.format == "arrays":
         listing = Table("array", "holds", box=SIMPLE_HEAD, pad_edge=False)
         refused = {name: f"not read: {why}" for name, why in found.refused.items()}
         for name, what in {**folded(found.arrays), **refused}.items():
-            listing.add_row(escape(name), escape(what))
+            listing.add_row(name, what)
         console.print(listing)
     if found.problem is not None:
-        console.print(escape(found.problem))
+        console.print(found.problem)
         if found.command:
-            console.print(f"A guess, to be checked: [bold]{escape(found.command)}[/bold]", soft_wrap=True)
+            console.print(Text.assemble("A guess, to be checked: ", (found.command, "bold")), soft_wrap=True)
         return
     for line in facts(found):
-        console.print(escape(line))
+        console.print(line)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("split", no_wrap=True)
     table.add_column("field", overflow="fold")
@@ -130,15 +130,15 @@ def show(found: Inspection, drawn: Path | None, console: Console | None = None) 
         for field in report.fields:
             numbers = (field.low, field.high, field.mean, field.std, field.change)
             name = f"{field.name} (known)" if field.known else field.name
-            table.add_row(report.split, escape(name), *(f"{number:.3g}" for number in numbers), str(field.bad))
+            table.add_row(report.split, name, *(f"{number:.3g}" for number in numbers), str(field.bad))
     console.print(table)
     for line in findings(found):
-        console.print(f"[bold red]![/bold red] {escape(line)}")
+        console.print(Text.assemble(("!", "bold red"), f" {line}"))
     for note in found.notes:
-        console.print(f"[yellow]*[/yellow] {escape(note)}")
+        console.print(Text.assemble(("*", "yellow"), f" {note}"))
     if drawn is not None:
-        console.print(f"Picture: {escape(str(drawn))}")
-    console.print(f"Train on it: [bold]{escape(found.command)}[/bold]", soft_wrap=True)
+        console.print(f"Picture: {drawn}")
+    console.print(Text.assemble("Train on it: ", (found.command, "bold")), soft_wrap=True)
 
 
 def folded(arrays: Mapping[str, str]) -> dict[str, str]:

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import byte_size
+from ssno.base.terminal import Console
 from ssno.cli.progress import progress
 from ssno.data.store.verify import Verification
 from ssno.data.store.verify import verify as verify_dataset

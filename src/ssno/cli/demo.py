@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
+from ssno.base.terminal import Console
 from ssno.cli.progress import progress
 from ssno.experiments.demo import Demo, run_demo
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted

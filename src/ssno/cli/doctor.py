@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ssno.base import to_text
 from ssno.base.device import available_devices, device_name
 from ssno.base.process_memory import physical_memory
 from ssno.base.provenance import available_cores, processor_name, source_commit
+from ssno.base.terminal import Console
 from ssno.cli.device import Device
 
 REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
@@ -50,7 +51,7 @@ def doctor(*, check: bool = False, device: Device = "auto", json: bool = False) 
         console = Console()
         console.print(table)
         for problem in problems:
-            console.print(f"[bold red]problem[/bold red] {problem}")
+            console.print(Text.assemble(("problem", "bold red"), f" {problem}"))
         if not problems:
             console.print("No problems found.")
     if problems:

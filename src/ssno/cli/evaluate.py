@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import byte_size, duration, to_text
 from ssno.base.live_memory import peak_memory
+from ssno.base.terminal import Console
 from ssno.cli.other_data import other_data, warn_of_other_grid, warn_of_other_step
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS

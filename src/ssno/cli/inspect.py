@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ssno.base import to_text
+from ssno.base.terminal import Console
 from ssno.evaluation.findings import RunInspection, inspect_run
 from ssno.evaluation.inspection import MEMORY
 from ssno.models.bundled import results_folder
@@ -43,7 +44,7 @@ def inspect(run: tyro.conf.Positional[Path], *, draw: bool = True, out: Path | N
         return
     console = Console()
     for note in found.notes:
-        console.print(f"[yellow]*[/yellow] {note}", soft_wrap=True)
+        console.print(Text.assemble(("*", "yellow"), f" {note}"), soft_wrap=True)
     if found.systems:
         show(found.rows(), found, console)
     if pictures:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ssno.base import package_version, unknown_name
 from ssno.base.launched import is_first
+from ssno.base.names import printable
 from ssno.cli.quick_help import stand_in_for_help
 
 
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if is_mistake(error):
             say(f"ssno: {error}")
             raise SystemExit(2) from error
-        traceback.print_exception(error)
+        say("".join(traceback.format_exception(error)))
         say(f"ssno: {REPORT}")
         raise SystemExit(70) from error
 
@@ -118,7 +119,7 @@ def is_mistake(error: Exception) -> bool:
 def say(line: str) -> None:
     """A line on stderr; of several processes one talks."""
     if is_first():
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
 
 
 def find_verb(words: list[str]) -> tuple[str, Verb, list[str]]:
@@ -133,8 +134,10 @@ def find_verb(words: list[str]) -> tuple[str, Verb, list[str]]:
 
 def show_verbs(names: Sequence[str] = tuple(VERBS)) -> None:
     """Verbs with a line each."""
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from ssno.base.terminal import Console
 
     table = Table(title="ssno: learn the solution operator of a time-dependent PDE", title_justify="left", box=None)
     table.add_column("verb", style="bold")
@@ -143,4 +146,5 @@ def show_verbs(names: Sequence[str] = tuple(VERBS)) -> None:
         table.add_row(f"ssno {name}", VERBS[name].summary)
     console = Console()
     console.print(table)
-    console.print("\nEvery verb has --help." + (" A first try: [bold]ssno demo[/bold]" if "demo" in names else ""))
+    first = (" A first try: ", ("ssno demo", "bold")) if "demo" in names else ()
+    console.print(Text.assemble("\nEvery verb has --help.", *first))

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ssno.base import byte_size, to_text
+from ssno.base.terminal import Console
 from ssno.evaluation.ship import FILES
 from ssno.evaluation.tables import number
 from ssno.models.bundled import bundled_folders
@@ -42,12 +43,17 @@ def models(*, json: bool = False) -> None:
     for row in rows:
         counts = (row[f"parameters_{n_dims}d"] for n_dims in (1, 2))
         sizes = ("-" if parameters is None else f"{parameters:,}" for parameters in counts)
-        table.add_row(row["name"], *sizes, row["past"], f"{row['summary']}\n[dim]{row['origin']}[/dim]")
+        table.add_row(row["name"], *sizes, row["past"], Text.assemble(f"{row['summary']}\n", (row["origin"], "dim")))
     console = Console()
     console.print(table)
     console.print(
-        "1D, 2D: parameters for one field in the paper's size. Past: [bold]memory K[/bold] a temporal block over the "
-        "last K frames, [bold]stack K[/bold] the last K frames as channels. NAME:tiny is a model's smallest size."
+        Text.assemble(
+            "1D, 2D: parameters for one field in the paper's size. Past: ",
+            ("memory K", "bold"),
+            " a temporal block over the last K frames, ",
+            ("stack K", "bold"),
+            " the last K frames as channels. NAME:tiny is a model's smallest size.",
+        )
     )
     if checkpoints:
         console.print(checkpoint_table(checkpoints))

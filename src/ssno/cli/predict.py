@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import cost_rows
+from ssno.base.terminal import Console
 from ssno.cli.other_data import warn_of_other_data
 from ssno.cli.progress import progress
 from ssno.data.files.readers.protocol import ReadOptions

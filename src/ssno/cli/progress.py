@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ssno.base.terminal import Console
 
 Advance = Callable[[float | int, float | int], None]
 
@@ -17,7 +18,7 @@ def progress(title: str, *, console: Console | None = None, seconds_between_line
     if not console.is_terminal:
         yield _Lines(title, console, seconds_between_lines)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("left:"), TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ssno.base import duration, to_text
 from ssno.base.provenance import available_cores
+from ssno.base.terminal import Console
 from ssno.cli.clock import moment
 from ssno.cli.data_generate import describe
 from ssno.cli.progress import progress
@@ -145,7 +146,7 @@ def announce(
         plan |= {"runs": [trial.name for trial in trials], "todo": len(todo), "seconds_of": foreseen}
         print(to_text(plan, indent=1))
         return
-    console.rule(f"[bold]{experiment.title}[/bold]", align="left")
+    console.rule(Text(experiment.title, style="bold"), align="left")
     console.print(f"The paper: {experiment.published}")
     rows = ", ".join(dict.fromkeys(trial.label for trial in trials))
     cases = ", ".join(dict.fromkeys(trial.case for trial in trials))

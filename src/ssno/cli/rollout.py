@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import to_text
+from ssno.base.names import as_file_name
+from ssno.base.terminal import Console
 from ssno.cli.other_data import other_data, warn_of_other_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS as AS_STORED
@@ -124,7 +125,7 @@ def draw_one(
         names = {"fields": data.fields, "context_fields": data.context_fields}
         found = flow_pictures(frames, seen.forecast[row, -1], **names)
         return [save(make(), folder / f"{label}-{seen.indices[row]}-{name}.png") for name, make in found.items()]
-    name = f"{label}-{seen.indices[row]}" + (f"-{data.fields[channel]}" if len(data.fields) > 1 else "")
+    name = f"{label}-{seen.indices[row]}" + (f"-{as_file_name(data.fields[channel])}" if len(data.fields) > 1 else "")
     truth, forecast = seen.drawn(row, channel)
     lengths, field = [axis.length for axis in data.axes], data.fields[channel]
     made = []

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 
 from ssno.base import to_text, unknown_name
+from ssno.base.terminal import Console
 from ssno.cli.clock import moment
 from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, get_args
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from ssno.base import byte_size, cost_rows, duration
 from ssno.base.launched import is_first
+from ssno.base.names import printable
+from ssno.base.terminal import Console
 from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
 from ssno.cli.main import run as run_command
@@ -304,4 +305,4 @@ def report_run(folder: Path, *, as_json: bool) -> None:
         print(json_format.dumps({"folder": str(folder), "epoch": lines[-1]["epoch"] + 1, **best}, indent=2))
         return
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in best.items())
-    print(f"Best epoch {lines[-1]['epoch'] + 1}: {numbers}. The run is in {folder}.")
+    print(printable(f"Best epoch {lines[-1]['epoch'] + 1}: {numbers}. The run is in {folder}."))

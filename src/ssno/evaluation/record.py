@@ -5,13 +5,13 @@ run's config, commit, versions and hardware; for a checkpoint that comes with th
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ssno.base import DocumentError, description_from_json, read_document, write_document
+from ssno.base.names import as_file_name
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.calibration import Calibration
 from ssno.forecasting.scores import Scores
@@ -149,7 +149,7 @@ def file_name(
     different = [
         f"ensemble{ensemble}" if ensemble else "",
         run.folder.name if run_folder_of(run.folder) != run.folder else "",
-        re.sub(r"[^A-Za-z0-9.]+", "_", data.name) if foreign and run.data is not None else "",
+        as_file_name(data.name) if foreign and run.data is not None else "",
         split if split != "test" else "",
         "x".join(str(axis.points) for axis in data.axes) if run.forecaster.spacing not in (None, data.spacing) else "",
         "" if time_index is None else "frames" + time_index.replace(":", "_"),

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.text import Text
 
 from ssno.base import provenance, write_json
+from ssno.base.terminal import Console
 from ssno.data.load import load_dataset
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
@@ -64,7 +65,7 @@ def run_demo(
     began = time.monotonic()
 
     def say(title: str) -> None:
-        console.rule(f"[bold]{title}[/bold]  ({time.monotonic() - began:.0f} s)", align="left")
+        console.rule(Text.assemble((title, "bold"), f"  ({time.monotonic() - began:.0f} s)"), align="left")
 
     say(f"1  generate {demo.trajectories} trajectories of Kuramoto-Sivashinsky")
     train_data, valid, test, finer = make_data(demo, folder, progress)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from matplotlib.figure import Figure
 
 from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
@@ -16,7 +15,7 @@ from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import fact
 from ssno.layers.spectral import SpectralConvolution
-from ssno.plots.style import look, palette
+from ssno.plots.style import Figure, look, palette
 from ssno.theory.fno_recovery import recover_fno
 
 EXACT = 1e-12

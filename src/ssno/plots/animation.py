@@ -18,12 +18,11 @@ from jaxtyping import Float
 from matplotlib import colormaps
 from matplotlib.animation import FFMpegWriter, PillowWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from PIL import Image
 
 from ssno.base import unknown_name
 from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, ink, look, palette
+from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, Figure, ink, look, palette
 
 Update = Callable[[int], None]
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 
 COLUMNS = 4
 
@@ -34,7 +33,7 @@ def error_bands(
     bands: Mapping[str, Band],
     *,
     given_until: float | None = None,
-    label: str = "relative $\\ell_2$ error",
+    label: str = "relative ℓ₂ error",
     title: str = "error along the forecast",
 ) -> Figure:
     """Error over time with its spread, one colour per forecaster; the time that was given is shaded."""

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ssno.evaluation.power_law import PowerLaw
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 from ssno.plots.summary import plain_numbers
 
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from ssno.evaluation.calibration import Calibration
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 
 
 def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None = None) -> Figure:

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ssno.plots.style import look
+from ssno.plots.style import Figure, look
 
 
 def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
@@ -39,6 +38,6 @@ def error_over_time(
         if given_until is not None:
             axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
             axes.set_xlim(left=0)
-        axes.set(title="error along the forecast", xlabel="time", ylabel="relative $\\ell_2$ error", yscale="log")
+        axes.set(title="error along the forecast", xlabel="time", ylabel="relative ℓ₂ error", yscale="log")
         axes.legend(loc="lower right")
         return figure

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
-from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 from torch import Tensor
 
 from ssno.data.clouds import wall_mask
 from ssno.data.trajectories import Frames
 from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, ink, look, palette
+from ssno.plots.style import DIFFERENCE_MAP, Figure, ink, look, palette
 
 AROUND = ((-0.5, 1.5), (-0.75, 0.75))
 

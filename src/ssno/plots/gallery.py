@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
-from ssno.plots.style import FIELD_MAP, NO_DATA, look
+from ssno.plots.style import FIELD_MAP, NO_DATA, Figure, look
 
 ONE_SIGN_MAP = "viridis"
 FRAMES, FIELDS = 5, 4

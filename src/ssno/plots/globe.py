@@ -18,12 +18,11 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from ssno.plots.animation import GifWriter
 from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, ink, look
+from ssno.plots.style import DIFFERENCE_MAP, Figure, ink, look
 
 PIXELS = 220
 COLUMNS = 4

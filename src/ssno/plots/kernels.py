@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ssno.evaluation.inspection import MOST, ONE_FOLD, System
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 
 MOST_COLUMNS = 4
 

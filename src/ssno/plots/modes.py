@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from ssno.evaluation.inspection import System
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 
 BINS = 60
 HEIGHT = 0.95  # of a ridge, in units of the distance between two

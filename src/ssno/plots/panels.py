@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
 from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, look
+from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, Figure, look
 
 COLUMNS = 5
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from ssno.costs.pareto import CostKind, Point, front
-from ssno.plots.style import COLOURS, look
+from ssno.plots.style import COLOURS, Figure, look
 
 AXIS_LABELS: dict[CostKind, str] = {
     "gflop": "operations of one prediction (GFLOP)",

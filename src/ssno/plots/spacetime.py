@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from ssno.plots.style import DIFFERENCE_MAP, FIELD_MAP, NO_DATA, look
+from ssno.plots.style import DIFFERENCE_MAP, FIELD_MAP, NO_DATA, Figure, look
 
 LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
 

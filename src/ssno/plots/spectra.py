@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 
 TRUTH = "truth"
 DECADES = 10  # below the largest value; deeper is rounding

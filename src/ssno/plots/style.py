@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.figure
 from cycler import cycler
-from matplotlib.figure import Figure
+from matplotlib.artist import Artist
+from matplotlib.axis import Axis
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatter
 
+from ssno.base.names import printable
 from ssno.base.replaceable import Kind, check_replaceable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
@@ -48,6 +53,17 @@ DARK: dict[Any, Any] = {
 _after_dark: ContextVar[bool] = ContextVar("after_dark", default=False)
 
 
+class Figure(matplotlib.figure.Figure):
+    """A figure whose words are drawn as they are: `$` in the name of a field begins no formula. Powers on axes are."""
+
+    def draw(self, renderer: Any) -> None:
+        """Everything shown passes here, whoever drew it."""
+        for text in _words(self):
+            text.set_parse_math(False)
+            text.set_text(printable(text.get_text()))
+        super().draw(renderer)
+
+
 @contextmanager
 def look() -> Iterator[None]:
     """Draw inside this context to get our look."""
@@ -82,9 +98,22 @@ def check_picture(path: Path, *, option: str) -> None:
     check_replaceable(path, PICTURE, option=option)
 
 
-def save(figure: Figure, path: str | Path) -> Path:
+def save(figure: matplotlib.figure.Figure, path: str | Path) -> Path:
     """Write a figure; the ending of the name decides the format."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path
+
+
+def _words(artist: Artist) -> Iterator[Text]:
+    """All texts of a figure but the powers of ten at logarithmic ticks."""
+    if isinstance(artist, Text):
+        yield artist
+    parts = artist.get_children()
+    if isinstance(artist, Axis):
+        marks = ((artist.majorTicks, artist.get_major_formatter()), (artist.minorTicks, artist.get_minor_formatter()))
+        powers = [tick for ticks, formatter in marks if isinstance(formatter, LogFormatter) for tick in ticks]
+        parts = [part for part in parts if part not in powers]
+    for part in parts:
+        yield from _words(part)

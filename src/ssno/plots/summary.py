@@ -6,10 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ssno.plots.style import ink, look, palette
+from ssno.plots.style import Figure, ink, look, palette
 
 LETTERS_PER_COLUMN = 8
 """What a title has room for above a column."""

@@ -4,11 +4,12 @@ import abc
 import sys
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ssno.base import byte_size
+from ssno.base.names import printable
 from ssno.base.process_memory import most_held
+from ssno.base.terminal import Console
 
 
 class Reporter(abc.ABC):
@@ -32,7 +33,7 @@ class Reporter(abc.ABC):
 
     def say(self, line: str) -> None:
         """Something worth knowing once, outside the course of the run."""
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 class Pace:
