@@ -53,6 +53,22 @@ def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, m
     assert "trajectory 0" in out
 
 
+def test_pictures_are_not_written_through_links_in_a_run(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_and_data(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    for verb in ("rollout", "inspect"):
+        link = tmp_path / "run" / verb
+        link.symlink_to(tmp_path / "elsewhere")
+        for run in ("run", "run/last"):
+            with pytest.raises(SystemExit) as ended:
+                main([verb, run])
+            assert ended.value.code == 2
+            assert f"{verb} is a link out of its run folder" in capsys.readouterr().err
+        link.unlink()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_data_on_another_grid_are_warned_of(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     main(["data", "generate", "heat", "--preset", "tiny", "--points", "32", "--dimensions", "1"])

@@ -9,7 +9,10 @@ import pytest
 from tests.training.small_runs import tiny
 
 from ssno.data.trajectories import Trajectories
-from ssno.runs.checkpoint import load_checkpoint
+from ssno.plots.style import Figure, save
+from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
+from ssno.runs.claim import claimed
+from ssno.runs.log import Log
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.reporter import Silent
 from ssno.training.train import train
@@ -81,3 +84,60 @@ def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path, wave
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(NotADirectoryError, match="file"):
         train(tiny(), waves, folder=tmp_path / "file" / "run", reporter=Silent())
+
+
+def test_what_a_killed_training_left_is_removed_and_what_others_write_is_not(tmp_path, waves) -> None:
+    train(tiny(), waves, folder=tmp_path, epochs=1, reporter=Silent())
+    left = ["last/checkpoint.json.0a1b2c3d.partial", "best/tensors-00000002-0a.safetensors.0a1b2c3d.partial"]
+    living = "evaluation.json.0a1b2c3d.partial"
+    for name in (*left, living):
+        (tmp_path / name).write_text("")
+    train(tiny(), waves, folder=tmp_path, epochs=1, resume=True, reporter=Silent())
+    assert [path.name for path in tmp_path.rglob("*.partial")] == [living]
+
+
+@pytest.mark.parametrize("name", ["last", "best", "tensorboard", "metrics.jsonl", ".lock", "last/checkpoint.json"])
+@pytest.mark.parametrize("again", ["resume", "overwrite"])
+def test_links_out_of_a_run_folder_are_refused(name, again, tmp_path, waves) -> None:
+    folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "tensors-mine.safetensors").write_text("years of work")
+    (folder / "config.json").write_text("{}")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(elsewhere)
+    with (
+        pytest.raises(ValueError, match=rf"{name} is a link out of its run folder, to .*elsewhere"),
+        claimed(folder, resume=again == "resume", overwrite=again == "overwrite"),
+    ):
+        pass
+    assert (folder / name).is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["tensors-mine.safetensors"]
+
+
+def test_a_run_folder_may_be_a_link_and_have_links_inside(tmp_path, waves) -> None:
+    (tmp_path / "scratch").mkdir()
+    folder = tmp_path / "run"
+    folder.symlink_to(tmp_path / "scratch")
+    train(tiny(), waves, folder=folder, epochs=1, reporter=Silent())
+    (folder / "latest").symlink_to("last")
+    train(tiny(), waves, folder=folder, epochs=1, resume=True, reporter=Silent())
+    train(tiny(), waves, folder=folder, epochs=1, overwrite=True, reporter=Silent())
+
+
+def test_writers_follow_no_link_that_appears_later(tmp_path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "last").symlink_to("elsewhere")
+    with pytest.raises(ValueError, match="last is a link, to elsewhere. Checkpoints are written to real folders only"):
+        save_checkpoint(tmp_path / "last", {}, Progress())
+    log = Log(tmp_path, progress=Progress())
+    (tmp_path / "metrics.jsonl").symlink_to("elsewhere/mine")
+    with pytest.raises(OSError, match="symbolic links"):
+        log.write("step", step=1)
+    picture = tmp_path / "picture.png"
+    (tmp_path / "mine.png").write_text("years of work")
+    picture.symlink_to("mine.png")
+    save(Figure(), picture)
+    assert (tmp_path / "mine.png").read_text() == "years of work"
+    assert not picture.is_symlink()
+    assert not list((tmp_path / "elsewhere").iterdir())

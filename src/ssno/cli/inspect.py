@@ -11,12 +11,12 @@ from ssno.base import to_text
 from ssno.base.terminal import Console
 from ssno.evaluation.findings import RunInspection, inspect_run
 from ssno.evaluation.inspection import MEMORY
-from ssno.models.bundled import results_folder
 from ssno.plots.kernels import kernel_panels, memory_weights
 from ssno.plots.modes import mode_ridges
 from ssno.plots.style import save
 from ssno.runs.folder import open_run
 from ssno.runs.layout import INSPECT
+from ssno.runs.links import folder_for
 
 ARROWS = {"forward": "→", "backward": "←"}
 
@@ -36,7 +36,7 @@ def inspect(run: tyro.conf.Positional[Path], *, draw: bool = True, out: Path | N
     """
     opened = open_run(run)
     found = inspect_run(opened)
-    folder = results_folder(opened.folder) / INSPECT if out is None else out
+    folder = folder_for(opened.folder, INSPECT) if out is None else out
     pictures = draw_findings(found, folder) if draw else []
     if json:
         listed = {**found.to_json(), "pictures": [str(picture) for picture in pictures]}

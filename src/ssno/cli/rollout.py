@@ -16,7 +16,6 @@ from ssno.data.files.readers.registry import DEFAULTS as AS_STORED
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.models.bundled import results_folder
 from ssno.plots.animation import DEFAULTS, AnimationOptions
 from ssno.plots.animation import animate as write_animation
 from ssno.plots.bands import band_of, error_bands
@@ -27,6 +26,7 @@ from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
 from ssno.runs.folder import open_run
 from ssno.runs.layout import ROLLOUT
+from ssno.runs.links import folder_for
 
 
 def rollout(
@@ -70,7 +70,7 @@ def rollout(
         trajectories = replace(opened, data=described_by(opened, other)).load(split, points=points)
         warn_of_other_data(opened, trajectories, points_asked=points is not None)
     seen = make_examples(opened.forecaster, trajectories, index)
-    folder = results_folder(opened.folder) / ROLLOUT if out is None else out
+    folder = folder_for(opened.folder, ROLLOUT) if out is None else out
     suffix = "" if points is None else f"-{points}"
     pictures = [
         picture

@@ -17,6 +17,7 @@ from matplotlib.ticker import LogFormatter
 
 from ssno.base.names import printable
 from ssno.base.replaceable import Kind, check_replaceable
+from ssno.base.whole import whole_file
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 DARK_COLOURS = ("#56B4E9", "#F28E5C", "#3FC79A", "#E3A1C7", "#F0C04A", "#8FD3FF", "#AAAAAA")
@@ -99,10 +100,11 @@ def check_picture(path: Path, *, option: str) -> None:
 
 
 def save(figure: matplotlib.figure.Figure, path: str | Path) -> Path:
-    """Write a figure; the ending of the name decides the format."""
+    """Write a figure, whole or not at all; the ending of the name decides the format."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with whole_file(path) as partial:
+        figure.savefig(partial, dpi=150, format=path.suffix[1:])
     return path
 
 

@@ -14,6 +14,7 @@ previous one whole; a kill after it leaves at most an old tensors file, which th
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,7 +58,9 @@ class Progress:
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
-    """Replace the checkpoint in `folder`, or leave the old one untouched."""
+    """Replace the checkpoint in `folder`, or leave the old one untouched. What others linked there is not ours."""
+    if folder.is_symlink():
+        raise ValueError(f"{folder} is a link, to {os.readlink(folder)}. Checkpoints are written to real folders only.")
     folder.mkdir(parents=True, exist_ok=True)
     content = as_safetensors(tensors)
     digest = hashlib.sha256(content).hexdigest()

@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ssno.runs.checkpoint import has_checkpoint
-from ssno.runs.layout import BEST, CONFIG, LAST, LOCK, LOG, is_run
+from ssno.runs.checkpoint import INDEX, has_checkpoint
+from ssno.runs.layout import BEST, CONFIG, LAST, LOCK, LOG, WEIGHTS, is_run
+from ssno.runs.links import refuse_links
+
+LEFT_BY_A_KILL = [f"{name}.*.partial" for name in (CONFIG, WEIGHTS, LOG, f"*/{INDEX}", "*/tensors-*")]
 
 
 @contextmanager
@@ -32,9 +35,11 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
     if resume and not is_run(folder):
         raise FileNotFoundError(f"There is nothing to resume in {folder}: it holds no run.")
     folder.mkdir(parents=True, exist_ok=True)
+    refuse_links(folder)
     with _locked(folder):
-        for partial in folder.glob("*.partial"):  # left by a kill; nobody else can be writing now
-            partial.unlink()
+        for left in LEFT_BY_A_KILL:  # what only trainings write, so nobody else can be writing it now
+            for partial in folder.glob(left):
+                partial.unlink()
         if not resume:
             _check_free(folder, overwrite=overwrite)
         elif not has_checkpoint(folder / LAST) and any((folder / part).exists() for part in (BEST, LOG)):
@@ -67,7 +72,7 @@ def _inside(folder: Path) -> list[Path]:
 def _locked(folder: Path) -> Iterator[None]:
     path = folder / LOCK
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -10,6 +10,7 @@ of an uninterrupted one, seconds apart.
 import hashlib
 import importlib
 import math
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -53,7 +54,7 @@ class Log:
     def write(self, kind: str, *, step: int, **values: Any) -> None:
         """Log values of one step or epoch."""
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
+            with open(self.path, "a", encoding="utf-8", opener=_open_itself) as file:
                 file.write(to_text({"kind": kind, "step": step, **values}) + "\n")
         if self.board is not None:
             for name, value in values.items():
@@ -70,6 +71,10 @@ class Log:
             self.board.close()
         if self.wandb is not None:
             self.wandb.finish()
+
+
+def _open_itself(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def check_loggers(loggers: Collection[Logger]) -> None:
