@@ -90,6 +90,22 @@ def test_zeroed_taps_are_not_seen() -> None:
     assert torch.equal(field_of_view(layer, (5,)).reached, torch.ones(5, 5).tril().triu(-1).bool())
 
 
+@pytest.mark.parametrize(("points", "wave", "seen"), [(16, 2, 12), (24, 2, 20), (24, 3, 18), (15, 3, 15)])
+def test_zeros_of_a_kernel_at_grid_points_are_in_its_support_but_not_in_the_jacobian(points, wave, seen) -> None:
+    layer = SpectralConvolution(1, n_modes=4, axes=1, initialise=nn.init.zeros_)
+    layer.weight.data[0, wave, 0, 0, 0] = 1  # y = cosine * x
+
+    class Lines(nn.Module):
+        def forward(self, lines):
+            return layer.double()(lines.movedim(0, -1)).movedim(-1, 0)
+
+    kernel = torch.cos(2 * torch.pi * wave * torch.arange(points).double() / points)
+    assert int((kernel.abs() > 1e-12).sum()) == seen
+    assert field_of_view(layer, (points,)).full
+    view = seen_in_jacobian(Lines(), (points,), example=torch.randn(1, 1, points))
+    assert view.fraction == pytest.approx(seen / points)
+
+
 def test_linear_layers_and_spectral_layers_have_rules() -> None:
     layer = LinearSSM(2, 3, modes=2, boundary="zero", direction="backward")
     assert torch.equal(field_of_view(layer, (4,)).reached, torch.ones(4, 4).triu().bool())

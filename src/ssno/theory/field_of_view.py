@@ -2,8 +2,14 @@
 
 A convolutional neural operator is universal if its iterated kernel  kappa_L * ... * kappa_1  has full support: if every
 output can depend on every input (the paper's theorem). On a grid a layer is a boolean matrix (output, input), residuals
-and pointwise maps add the identity, layers in sequence multiply, layers in parallel add. Two answers are given and must
-agree: `field_of_view` reads the kernels' supports, `seen_in_jacobian` differentiates the model.
+and pointwise maps add the identity, layers in sequence multiply, layers in parallel add. Two answers are given:
+
+    field_of_view      from the supports of the kernels as functions of a continuous variable, as in the theorem
+    seen_in_jacobian   from the derivatives of the model on this grid
+
+They agree unless a kernel is zero at a point of the grid, between points where it is not: a lone cosine of four points'
+length connects every second point only, and the Jacobian says so, but its support is the whole line. Kernels of several
+waves, drawn or learned, have no such zeros.
 
 Axes: p = q grid point, all axes flattened in row-major order; p the output, q the input.
 """
@@ -22,6 +28,8 @@ from ssno.layers.s4d import S4DBlock
 from ssno.models.operator import NeuralOperator
 from ssno.native.engine import use
 from ssno.theory.supports import model_supports, same, then
+
+ROUNDING = 1e-13  # of the largest derivative
 
 
 @dataclass(frozen=True)
@@ -83,12 +91,12 @@ def depth_for_full_view(layer: nn.Module, grid: Sequence[int]) -> int | None:
 def seen_in_jacobian(
     model: nn.Module, grid: Sequence[int], *, example: Float[Tensor, "1 ..."] | None = None
 ) -> FieldOfView:
-    """The field of view by differentiation: pairs whose derivative, at a generic input, is not exactly zero.
+    """The field of view by differentiation: pairs whose derivative, at a generic input, is not zero.
 
     `example` is an input whose last axes are the grid; models of this library make their own. The model is copied,
-    taken to float64, and its scans to matrix products, in which a zero stays a zero (an FFT would blur it by rounding).
-    Damping of a state-space layer scales what arrives but cannot stop it: in the copy it is limited to one 1/e per
-    tenth of the grid, so that nothing underflows.
+    taken to float64, and its scans to matrix products, in which a zero stays a zero. Derivatives below 1e-13 of the
+    largest count as zero: an FFT leaves as much by rounding. Damping of a state-space layer scales what arrives but
+    cannot stop it: in the copy it is limited to one 1/e per tenth of the grid, so that nothing is as small as that.
     """
     _require_grid(grid)
     if example is None:
@@ -110,8 +118,9 @@ def seen_in_jacobian(
     rows = []
     for unit in torch.eye(points, dtype=torch.float64).split(64):
         (slope,) = torch.autograd.grad(generic, inputs, unit, retain_graph=True, is_grads_batched=True)
-        rows.append(slope.reshape(len(unit), -1, points).ne(0).any(dim=1))
-    return FieldOfView(tuple(grid), torch.cat(rows))
+        rows.append(slope.reshape(len(unit), -1, points).abs().amax(dim=1))
+    strength = torch.cat(rows)
+    return FieldOfView(tuple(grid), strength > ROUNDING * strength.max())
 
 
 def _generic_frames(model: nn.Module, grid: Sequence[int]) -> Tensor:
