@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from tests.pde.draws import drawn
 
+from ssno.evaluation.resample import interpolate
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat_box import HeatBox
 from ssno.pde.schemes.walls import box_axis, crop, extend, unfolded
@@ -55,6 +56,25 @@ def test_a_uniform_gray_scott_state_follows_its_ordinary_equations() -> None:
     start = problem.initial_condition(one, 16)[:, 0, 0]
     truth = solve_ivp(rate, (0, 60), start, t_eval=problem.times, rtol=1e-11, atol=1e-12).y.T
     np.testing.assert_allclose(found, truth, atol=2e-6)
+
+
+@pytest.mark.parametrize(("warm_up", "interval", "waited"), [(0.3, 0.1, 3), (0.7, 0.1, 7), (0.0, 0.1, 0)])
+def test_a_warm_up_may_be_any_multiple_of_the_interval(warm_up, interval, waited) -> None:
+    small = {"points": 8, "solver_points": 16, "frame_interval": interval, "step": 0.1}
+    problem, whole = GrayScott(**small, warm_up=warm_up, frames=2), GrayScott(**small, warm_up=0.0, frames=2 + waited)
+    one = drawn(problem, 1)
+    np.testing.assert_array_equal(problem.solve(one).state, whole.solve(one).state[:, waited:])
+
+
+def test_gray_scott_is_as_accurate_as_its_module_says() -> None:
+    coarse, fine = (
+        GrayScott(points=n, solver_points=n, frames=2, frame_interval=100.0, warm_up=0.0) for n in (128, 256)
+    )
+    pair = drawn(fine, 2)
+    found, frames = coarse.solve(pair).state[:, 1], fine.solve(pair).state[:, 1]
+    truth = interpolate(frames, fine.axes, coarse.axes, "stride")  # the two have their points at different places
+    error = np.linalg.norm((found - truth).reshape(2, -1), axis=1) / np.linalg.norm(truth.reshape(2, -1), axis=1)
+    assert 1e-5 < error.max() < 1e-4
 
 
 def test_gray_scott_converges_in_time_at_fourth_order() -> None:

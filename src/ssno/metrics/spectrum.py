@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base.device import float64
+from ssno.base.multiples import in_units
 from ssno.metrics.spectral import half_spectrum_weights
 
 
@@ -41,5 +42,5 @@ def energy_spectrum(
     power = torch.fft.rfftn(fields, dim=dims).abs().square() * half_spectrum_weights(grid[-1], device=device)
     energy = torch.zeros(*fields.shape[:3], int(shell.max()) + 1, dtype=dtype, device=device)
     energy.index_add_(3, shell, power.flatten(3) / math.prod(grid) ** 2)
-    shells = int(math.pi / max(spacing) / width + 1e-9) + 1
+    shells = int(in_units(math.pi / max(spacing), width)) + 1
     return width * torch.arange(shells, dtype=dtype, device=device), energy[..., :shells]

@@ -25,6 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.multiples import in_units
 from ssno.ssm.kernel import ENDS, WALLS, Boundary
 
 Transfer = Literal["band", "sampled"]
@@ -63,8 +64,8 @@ def choose_sampling(length: int, spacing: float, *, boundary: Boundary, transfer
 
 def sublattices(length: int, spacing: float) -> int | None:
     """Into how many copies of the learned grid an axis falls; None if the grids do not fit into one another."""
-    copies = round(1 / spacing)
-    return copies if copies >= 1 and abs(copies * spacing - 1) < 1e-6 and length % copies == 0 else None
+    copies = in_units(1.0, spacing, rounding=1e-6)
+    return int(copies) if copies >= 1 and copies.is_integer() and length % copies == 0 else None
 
 
 def learned_grid(length: int, spacing: float) -> tuple[int, float]:

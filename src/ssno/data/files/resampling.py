@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from ssno.base.multiples import in_units
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import Rows
 
@@ -31,7 +32,7 @@ class Resampling:
             raise DataError(f"{what} must be finite and increasing to be resampled.")
         clocks = clocks - clocks[:, :1]
         shortest = float(clocks[:, -1].min())
-        count = int(shortest / step + ROUNDING) + 1
+        count = int(in_units(shortest, step, rounding=ROUNDING)) + 1
         if count < 2:
             raise DataError(f"`resample` is {step:g}, but the shortest trajectory lasts {shortest:g}. Choose less.")
         if count > MOST_FRAMES:

@@ -5,6 +5,7 @@ So spectral solvers always see the same shape: a batch is cut into blocks of `si
 filled up with copies, and everything runs on one thread. A trajectory is then bitwise the same in any company.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import EllipsisType
@@ -15,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.multiples import in_units
 from ssno.base.threads import threads
 from ssno.pde.checks import check_batch
 from ssno.pde.grids import SpectralGrid
@@ -114,7 +116,7 @@ def one_thread() -> AbstractContextManager[None]:
 
 def steps_between(interval: float, longest: float) -> int:
     """The number of equal steps, each at most `longest` (up to rounding), that make up `interval`."""
-    return max(1, int(np.ceil(interval / longest - 1e-9)))
+    return max(1, math.ceil(in_units(interval, longest)))
 
 
 def _name_the_culprit(step: Step, modes: Tensor, *, first: int, steps: int, dt: float) -> None:
