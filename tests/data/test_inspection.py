@@ -188,7 +188,19 @@ def test_arrays_beside_the_state_tell_its_axes() -> None:
     assert suggest_axes((24, 2, 80, 48, 12), beside) == "batch channel x y time"
     assert suggest_axes((24, 80, 48, 12), beside) == "batch x y time"
     assert suggest_axes((80, 48, 12), beside) == "x y time"
-    assert suggest_axes((24, 12, 12, 80), beside) == suggest_axes((24, 12, 12, 80)), "two axes could be the time"
+    assert suggest_axes((24, 12, 12, 80), beside) == "batch time y x", "two axes could be the time, one is x"
+
+
+@pytest.mark.parametrize("columns", [(), (1,)], ids=["lists", "columns of MATLAB"])
+def test_a_list_of_parameters_tells_trajectories_and_coordinates_tell_space(columns) -> None:
+    shape, first = (72, 48, 80, 24), {"solid": (72, 48, 80)}
+    parameters, places = {"reynolds": (72, *columns)}, {"x": (48, *columns), "y": (80, *columns)}
+    for beside in (first | parameters, first | places, first | parameters | places, parameters | places):
+        assert suggest_axes(shape, beside) == "batch x y time"
+    assert suggest_axes(shape, first | {"y": (48,), "x": (80,)}) == "batch y x time", "named as the file names them"
+    assert suggest_axes((24, 48, 80), {"clock": (24,), "solid": (48, 80)}) == "time x y"
+    assert suggest_axes((20, 500, 64), {"t": (500,)}) == "batch time x", "the longest axis is time"
+    assert suggest_axes((72, 48, 80, 24, 20), parameters | places) is None, "two axes too many"
 
 
 def test_a_map_of_an_obstacle_and_lists_of_times_tell_the_axes() -> None:

@@ -12,6 +12,7 @@ from ssno.data.trajectories import Trajectories
 FEW = 16  # channels at most
 LEAST = 8  # points at least
 SHORTEST = 6  # frames of a piece: four given, two to predict
+COORDINATE = re.compile(r"(?:.*/)?(t|time|x|y|z)s?(?:[-_].*)?", re.IGNORECASE)
 
 
 def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] | None = None) -> str | None:
@@ -19,41 +20,71 @@ def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] |
 
     (1200, 64, 64, 20) gives "batch x y time", (100, 26, 512) "batch time x", (50, 21, 5, 128, 128) "batch time
     channel x y". None if there are too few or too many axes to guess. Arrays `beside` it, by name, tell more: one
-    called t, x_m or y that has the length of an axis, or a map (an obstacle, say) that has the lengths of several.
+    called t, x_m or y that has the length of an axis, a map (an obstacle, say) that has the lengths of several, or a
+    list of another name that has the length of the first axis only: numbers of trajectories or frames, not places.
     """
     if not 2 <= len(shape) <= 6:
         return None
-    if told := _told(shape, beside or {}):
+    lines = {name: _line(lengths) for name, lengths in (beside or {}).items()}
+    named = _named(shape, lines)
+    if told := _told(shape, named):
         return told
-    space = _mapped(shape, beside or {}) or _space(shape)
+    clock = [axis for axis, word in named.items() if word == "time"]
+    counted = [0] if any(_fits(shape, lines[name]) == [0] for name in lines if not COORDINATE.fullmatch(name)) else []
+    space = sorted(axis for axis, word in named.items() if word != "time")
+    if not space:
+        space = [axis for axis in _mapped(shape, lines) if axis not in (*clock, *counted)]
+    space = space or [axis for axis in _space(shape) if axis not in (*clock, *counted)]
     rest = [axis for axis in range(len(shape)) if axis not in space]
     channel = None
-    listed = {lengths[0] for lengths in (beside or {}).values() if len(lengths) == 1}  # places or times, not channels
+    listed = {lengths[0] for lengths in lines.values() if len(lengths) == 1}  # places or times, not channels
     unlisted = [axis for axis in rest if axis > 0 and shape[axis] not in listed]  # the first is never channels
-    if len(rest) >= 2 and unlisted:
+    if space and len(rest) >= 2 and unlisted:
         short = min(unlisted, key=lambda axis: shape[axis])
         if shape[short] <= FEW and (len(rest) == 3 or short > max(space)):
             channel = short
             rest.remove(short)
     while len(rest) > 2 and len(space) < 3:  # a grid of unequal sides: the axis beside the longest one is space too
-        space.insert(0, rest.pop(max(i for i, axis in enumerate(rest) if axis < space[0])))
-    if not 1 <= len(rest) <= 2:
+        beyond = [axis for axis in rest if axis not in (*clock, *counted) and (not space or axis < space[0])]
+        if not beyond:
+            return None
+        space.insert(0, max(beyond))
+        rest.remove(max(beyond))
+    if not space or not 1 <= len(rest) <= 2:
         return None
-    words = dict(zip(space, "xyz", strict=False)) | ({} if channel is None else {channel: "channel"})
-    words |= dict(zip(rest, ["time"] if len(rest) == 1 else ["batch", "time"], strict=True))
+    called = [named[axis] for axis in space if axis in named]
+    free = iter([word for word in "xyz" if word not in called])
+    words = {axis: named.get(axis) or next(free) for axis in space} | ({} if channel is None else {channel: "channel"})
+    last = clock[0] if clock and clock[0] in rest else rest[-1]
+    words |= {axis: "time" if axis == last else "batch" for axis in rest}
     return " ".join(words[axis] for axis in range(len(shape)))
 
 
-def _told(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]]) -> str | None:
-    """A pattern whose time and space axes have a coordinate array each; at most a batch and channels are left over."""
+def _line(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an array beside the state; in MATLAB, lists are columns or rows."""
+    return tuple(n for n in lengths if n > 1) if sum(n > 1 for n in lengths) == 1 else lengths
+
+
+def _fits(shape: tuple[int, ...], lengths: tuple[int, ...]) -> list[int]:
+    """Axes that a list may belong to, by its length."""
+    return [axis for axis, length in enumerate(shape) if lengths == (length,)]
+
+
+def _named(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]]) -> dict[int, str]:
+    """Axes that a coordinate array tells, by its name and its length; none if two have one name."""
     words: dict[int, str] = {}
     for name, lengths in beside.items():
-        found = re.fullmatch(r"(t|time|x|y|z)s?(?:[-_].*)?", name.rsplit("/", 1)[-1].lower())
-        axes = [axis for axis, length in enumerate(shape) if lengths == (length,)]
+        found, axes = COORDINATE.fullmatch(name), _fits(shape, lengths)
         if found and len(axes) == 1 and axes[0] not in words:
-            words[axes[0]] = "time" if found[1].startswith("t") else found[1]
+            words[axes[0]] = "time" if found[1].lower().startswith("t") else found[1].lower()
+    return words if len(set(words.values())) == len(words) else {}
+
+
+def _told(shape: tuple[int, ...], named: Mapping[int, str]) -> str | None:
+    """A pattern whose time and space axes have a coordinate array each; at most a batch and channels are left over."""
+    words = dict(named)
     rest = [axis for axis in range(len(shape)) if axis not in words]
-    if "time" not in words.values() or "x" not in words.values() or len(set(words.values())) < len(words):
+    if "time" not in words.values() or "x" not in words.values():
         return None
     if len(rest) == 2 and min(shape[axis] for axis in rest) <= FEW:
         channel = min(rest[::-1], key=lambda axis: shape[axis])
