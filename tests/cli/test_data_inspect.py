@@ -7,8 +7,10 @@ import h5py
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from tests.data.public_files import the_well
 
 from ssno.cli.main import main
+from ssno.cli.train import parse
 
 
 @pytest.fixture
@@ -73,6 +75,78 @@ def test_a_folder_of_runs_is_called_so(folder, capsys) -> None:
         np.save(folder / "runs" / f"run_{run}.npy", np.full((5, 8), run))
     main(["data", "inspect", "runs", "--axes", "time x", "--no-draw"])
     assert "runs: folder of runs (folder)" in capsys.readouterr().out
+
+
+def several(folder, write):
+    """Twelve runs that differ in one number, each in a file of its own."""
+    (folder / "runs").mkdir()
+    for run in range(12):
+        write(folder / "runs" / f"run_{run}", np.random.default_rng(run).normal(size=(9, 8)), 0.1 * run)
+
+
+def channel_file(folder):
+    """Periodic along x, a ramp between walls along y; viscosities, and seeds that mean nothing."""
+    x, y = np.linspace(0, 1, 16, endpoint=False)[:, None], np.linspace(0, 1, 10)
+    values = np.random.default_rng(0).normal(size=(12, 9, 1, 1)) * np.sin(2 * np.pi * x) + 5 * y
+    numbers = {"nu": np.arange(12.0), "seed": np.arange(12), "--out": np.arange(12.0)}
+    np.savez(folder / "file.npz", u=values, t=np.arange(9.0), x=x[:, 0], y=y, **numbers)
+    return ["file.npz", "--data.context", "nu", "--data.periodic", "x"]
+
+
+def npz_folder(folder):
+    several(folder, lambda path, u, nu: np.savez(path.with_suffix(".npz"), u=u, nu=nu, dt=0.5, length=2.0))
+    return ["runs", "--data.axes", "time x", "--data.context", "nu"]
+
+
+def groups(folder):
+    with h5py.File(folder / "file.h5", "w") as file:
+        for run in range(12):
+            file[f"run{run}/u"] = np.random.default_rng(run).normal(size=(9, 8))
+            file[f"run{run}/t"], file[f"run{run}/x"] = np.arange(9.0), np.arange(8.0)
+            file[f"run{run}/kill"], file[f"run{run}"].attrs["feed"] = 0.1 * run, 0.2 * run
+    return ["file.h5", "--data.context", "kill", "feed"]
+
+
+def nested(folder):
+    with h5py.File(folder / "file.h5", "w") as file:
+        file["fields/u"], file["numbers/nu"] = np.random.default_rng(0).normal(size=(12, 9, 8)), np.arange(12.0)
+        file["t"], file["x"] = np.arange(9.0), np.arange(8.0)
+    return ["file.h5", "--data.context", "nu"]
+
+
+def land(folder):
+    values = np.random.default_rng(0).normal(size=(12, 9, 8))
+    values[:, :, 3] = np.nan
+    np.savez(folder / "file.npz", u=values, t=np.arange(9.0), x=np.arange(8.0), nu=np.arange(12.0))
+    return ["file.npz", "--data.context", "nu", "--data.mask", "nan"]
+
+
+def well(folder):
+    the_well(folder / "file.hdf5", samples=12, frames=6)
+    return ["file.hdf5"]  # its parameters are no fields, so they cannot be known ones
+
+
+@pytest.mark.parametrize("write", [channel_file, npz_folder, groups, nested, land, well])
+def test_the_command_uses_what_was_found_and_can_be_called(tmp_path, monkeypatch, capsys, write) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = write(tmp_path)
+    axes = ["--axes", "time x"] if write is npz_folder else []
+    main(["data", "inspect", expected[0], *axes, "--no-draw", "--json"])
+    words = shlex.split(json.loads(capsys.readouterr().out)["command"])
+    assert words == ["ssno", "train", *expected]
+    data = parse(words[2:], {}).run.data.load("train")
+    assert len(data.read([0]).state) == 1
+    used = expected[expected.index("--data.context") + 1 :] if "--data.context" in expected else []
+    assert set(data.context_fields) >= {name for name in used if name in ("nu", "kill", "feed")}
+    assert [axis.periodic for axis in data.axes] == ([True, False] if write in (channel_file, well) else [True])
+
+
+def test_single_numbers_in_files_of_a_folder_are_listed_as_parameters(folder, capsys) -> None:
+    npz_folder(folder)
+    main(["data", "inspect", "runs", "--axes", "time x", "--no-draw"])
+    printed = capsys.readouterr().out
+    assert "12 trajectories of 9 frames, dt 0.5" in printed, "a number called dt is the time step"
+    assert "parameters: length 2, nu 0 to 1.1" in printed
 
 
 def test_masked_points_are_grey_in_the_picture(folder, capsys) -> None:

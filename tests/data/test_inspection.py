@@ -199,6 +199,7 @@ def test_a_list_of_parameters_tells_trajectories_and_coordinates_tell_space(colu
         assert suggest_axes(shape, beside) == "batch x y time"
     assert suggest_axes(shape, first | {"y": (48,), "x": (80,)}) == "batch y x time", "named as the file names them"
     assert suggest_axes((24, 48, 80), {"clock": (24,), "solid": (48, 80)}) == "time x y"
+    assert suggest_axes((48, 24, 80, 48), {"t": (24,), "x": (80,), "y": (48,)}) == "batch time x y", "48 of both"
     assert suggest_axes((20, 500, 64), {"t": (500,)}) == "batch time x", "the longest axis is time"
     assert suggest_axes((72, 48, 80, 24, 20), parameters | places) is None, "two axes too many"
 

@@ -7,6 +7,7 @@ Axes: n trajectory, t frame.
 """
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 from jaxtyping import Float
@@ -45,7 +46,9 @@ def times_of(
         spare = contents[key].shape == (frames + 1,)
         note = f"The last entry of {key!r} belongs to no frame." * spare
         return equally_spaced(contents, key, clocks[0]), unit_of(contents[key].attributes), note
-    step = {**contents.attributes(), **contents[name].attributes}.get("dt")
+    step = {**contents.attributes(), **contents[name].attributes}.get(STEP)
+    if step is None and STEP in contents.arrays and prod(contents[STEP].shape) == 1:
+        step = contents.values(STEP).item()
     if isinstance(step, int | float) and 0 < step < float("inf"):
         return float(step) * np.arange(frames, dtype=np.float64), "", ""
     return np.arange(frames, dtype=np.float64), "", "The file has no times: the step is taken as 1. Give --dt."

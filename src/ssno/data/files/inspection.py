@@ -7,13 +7,14 @@ seams that do not look periodic, and the command to train on it. Pictures are dr
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ssno.data.context import NONE
 from ssno.data.errors import DataError
 from ssno.data.files.patterns import MEANING, SPACE
 from ssno.data.files.probe import Contents
@@ -22,11 +23,11 @@ from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
 from ssno.data.files.readers.zarr import is_zarr
 from ssno.data.files.sampling import coarseness, sampled
-from ssno.data.files.suggest import option_words, suggest_axes, train_command
+from ssno.data.files.suggest import option_words, suggest_axes, train_command, useful_parameters
 from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, frozen, leak
 from ssno.data.load import open_folder
 from ssno.data.moments import Moments, Summary, chunks
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import NAN, Trajectories
 
 MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
 CHUNK = 4 * 2**20  # bytes of frames in memory at a time: few enough for the cache
@@ -117,10 +118,12 @@ def inspect_data(
     beside = {} if against is None else open_sets(against, options)[0]
     step = max(coarseness(data, most) for data in (*sets.values(), *beside.values()))  # frames are compared
     reports, hashes, notes = [], {}, []
+    walls: set[str] = set()
     for split, data in sets.items():
         report, hashes[split], seams = _examine_set(split, data, most, step)
         reports.append(report)
-        notes += [*data.notes, *seams]
+        notes += [*data.notes, *seams.values()]
+        walls |= {*seams}
     others = hashes if against is None else {}
     for split, data in beside.items():
         others[f"{against.name}:{split}"] = _examine_set(split, data, most, step)[1]  # type: ignore[union-attr]
@@ -130,8 +133,37 @@ def inspect_data(
         sets=tuple(reports),
         leaks=tuple(_leaks(hashes, others, same=against is None)),
         notes=tuple(dict.fromkeys(notes)),
-        command=train_command(path, options, sets),
+        command=train_command(path, _with_findings(path, options, sets, reports, walls), sets),
     ), sets
+
+
+def _with_findings(
+    path: Path, options: ReadOptions, sets: Mapping[str, Trajectories], reports: Sequence[SetReport], walls: set[str]
+) -> ReadOptions:
+    """The user's options and what was found beside them: walls, parameters as known fields, gaps in all trajectories.
+
+    What cannot be read so (a format with known fields of its own) is left out.
+    """
+    data = next(iter(sets.values()))
+    if walls and "periodic" not in options.given:
+        repeating = tuple(axis.name for axis in data.axes if axis.periodic and axis.name not in walls)
+        options = replace(options, periodic=repeating or NONE)
+    if options.mask is None and all(len(report.not_finite) == report.examined for report in reports):
+        options = replace(options, mask=NAN)
+    every = (*data.fields, *data.context_fields)
+    names = [name for name in useful_parameters(data) if name not in every]
+
+    def readable(more: Sequence[str]) -> bool:
+        try:
+            found = next(iter(open_sets(path, replace(options, context=(*options.context, *more)))[0].values()))
+        except (DataError, ValueError):
+            return False
+        return found.fields == data.fields and {*found.context_fields} >= {*data.context_fields, *more}
+
+    if not names or options.context == NONE:
+        return options
+    used = names if readable(names) else [name for name in names if readable([name])]
+    return replace(options, context=(*options.context, *used))
 
 
 def _describe(data: Trajectories) -> dict[str, Any]:
@@ -145,13 +177,15 @@ def _describe(data: Trajectories) -> dict[str, Any]:
     return {"name": data.name, "frames": len(data.times), "dt": dt, "axes": tuple(axes), "parameters": ranges}
 
 
-def _examine_set(split: str, data: Trajectories, most: int | None, step: int) -> tuple[SetReport, Hashes, list[str]]:
+def _examine_set(
+    split: str, data: Trajectories, most: int | None, step: int
+) -> tuple[SetReport, Hashes, dict[str, str]]:
     """Read a set once, chunk by chunk."""
     view, numbers = sampled(data, most, step=step)
     total: Summary | None = None
     hashes: list[Hashes] = []
     bad: list[int] = []
-    seams: list[str] = []
+    seams: dict[str, str] = {}
     for chunk in chunks(view, size=CHUNK):
         frames = view.read(chunk, finite=False)
         part = Summary.of(frames, mask=view.mask_channel)
@@ -181,10 +215,11 @@ def _fields(names: tuple[str, ...], values: Moments, changes: Moments, *, known:
     return [FieldReport(name, known, *numbers) for name, *numbers in rows]
 
 
-def _seams(state: np.ndarray, data: Trajectories) -> list[str]:
-    """Axes that are declared periodic but jump from the last point to the first, by some frames of each trajectory."""
+def _seams(state: np.ndarray, data: Trajectories) -> dict[str, str]:
+    """Axes that are declared periodic but jump from the last point to the first, by some frames of each trajectory,
+    with a remark about each."""
     some = state[:, :: max(1, state.shape[1] // SEAM_FRAMES)]
-    notes = []
+    notes = {}
     for axis, dim in zip(data.axes, range(-len(data.axes), 0), strict=True):
         if not axis.periodic or axis.points < 3:
             continue
@@ -192,7 +227,7 @@ def _seams(state: np.ndarray, data: Trajectories) -> list[str]:
         inside = np.square(np.diff(lines, axis=-1)).mean()
         across = np.square(lines[..., 0] - lines[..., -1]).mean()
         if inside > 0 and across > SEAM**2 * inside:
-            notes.append(
+            notes[axis.name] = (
                 f"{axis.name} does not look periodic: the step across its ends is {np.sqrt(across / inside):.3g} times "
                 "the usual one. Give --periodic with the axes that are, or none."
             )

@@ -6,12 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
+
+from ssno.data.files.patterns import MEANING
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 
 FEW = 16  # channels at most
 LEAST = 8  # points at least
 SHORTEST = 6  # frames of a piece: four given, two to predict
+MOST_PARAMETERS = 16
+NUMBERING = ("batch", "seed", "id", "index", "number")  # what parameters are called that only number trajectories
 COORDINATE = re.compile(r"(?:.*/)?(t|time|x|y|z)s?(?:[-_].*)?", re.IGNORECASE)
 
 
@@ -75,8 +80,11 @@ def _named(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]]) -> dic
     words: dict[int, str] = {}
     for name, lengths in beside.items():
         found, axes = COORDINATE.fullmatch(name), _fits(shape, lengths)
-        if found and len(axes) == 1 and axes[0] not in words:
-            words[axes[0]] = "time" if found[1].lower().startswith("t") else found[1].lower()
+        word = "" if found is None else "time" if found[1].lower().startswith("t") else found[1].lower()
+        if word != "time" and len(axes) == 2 and axes[0] == 0:
+            axes = axes[1:]  # as many trajectories as places
+        if word and len(axes) == 1 and axes[0] not in words:
+            words[axes[0]] = word
     return words if len(set(words.values())) == len(words) else {}
 
 
@@ -126,6 +134,20 @@ def option_words(options: ReadOptions, *, prefix: str, without: Collection[str] 
         value = getattr(options, name)
         words += [f"{prefix}{name}", *(str(item) for item in (value if isinstance(value, tuple) else (value,)))]
     return words
+
+
+def useful_parameters(data: Trajectories) -> list[str]:
+    """Parameters that tell trajectories apart and are no mere numbers of trajectories, such as seeds."""
+    return [
+        name
+        for name, values in data.parameters.items()
+        if values.ndim == 1
+        and np.isfinite(values).all()
+        and np.ptp(values) > 0
+        and MEANING.get(name.lower(), name.lower()) not in NUMBERING
+        and name.isprintable()
+        and not name.startswith("-")  # would be an option of the command
+    ][:MOST_PARAMETERS]
 
 
 def train_command(path: Path, options: ReadOptions, sets: Mapping[str, Trajectories]) -> str:

@@ -9,6 +9,7 @@ what was found, except the time step and the lengths, which are 1 and noted.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from math import prod
 
 import numpy as np
 
@@ -48,8 +49,9 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         runs = to_the_shortest(runs)
     numbers = [{key: float(n) for key, n in run.attributes().items() if type(n) in (int, float)} for run in groups]
     shared = set.intersection(*map(set, numbers))
+    whole = concatenate(runs)
     parameters = {key: np.array([number[key] for number in numbers]) for key in sorted(shared)}
-    return {WHOLE: replace(concatenate(runs), parameters=parameters)}
+    return {WHOLE: replace(whole, parameters={**whole.parameters, **parameters})}
 
 
 def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
@@ -271,8 +273,12 @@ def _context_array(
     if name not in contents.arrays and type(number) in (int, float):
         values = MemoryArray(np.array([number], np.float64), f"{name!r} of {contents.path}")
         return {name: Block(values, Pattern(("batch",)), pattern.space)}, ""
+    inside = [key for key in contents.arrays if short(key) == name]
+    name = (
+        inside[0] if name not in contents.arrays and len(inside) == 1 else name
+    )  # parameters are listed by short names
     stored = contents[name]
-    if stored.shape in ((), (1,)):  # one number for the whole file or group
+    if prod(stored.shape) == 1:  # one number for the whole file or group
         values = MemoryArray(np.asarray(contents.values(name), np.float64).reshape(1), stored.array.label)
         unit = unit_of(stored.attributes)
         return {short(name): Block(values, Pattern(("batch",)), pattern.space, unit=unit)}, ""
@@ -302,15 +308,18 @@ def _resampled(block: Block, resampling: Resampling) -> Block:
 
 
 def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str | None]) -> dict[str, np.ndarray]:
-    """Arrays with one number per trajectory, if nothing else has that length."""
+    """Arrays with one number per trajectory, if nothing else has that length, and single numbers of the whole file."""
     count = sizes["batch"]
-    if count == 1 or count in [size for word, size in sizes.items() if word != "batch"]:
-        return {}
-    return {
-        short(name): contents.values(name)
-        for name, stored in contents.arrays.items()
-        if stored.shape == (count,) and name not in used and meaning_of(name) not in sizes
-    }
+    listed = count > 1 and count not in [size for word, size in sizes.items() if word != "batch"]
+    found = {}
+    for name, stored in contents.arrays.items():
+        if name in used or meaning_of(name) in sizes or short(name) == STEP:
+            continue
+        if prod(stored.shape) == 1:
+            found[short(name)] = np.full(count, contents.values(name).item())
+        elif listed and stored.shape == (count,):
+            found[short(name)] = contents.values(name)
+    return found
 
 
 READER = Reader("arrays", TAKES, recognise, open_file)
