@@ -241,6 +241,22 @@ def test_wrong_descriptions_are_refused(here, capsys, content, message) -> None:
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "unet", "--data.points", "8"], "--model ssno takes any grid"),
+        (["--model", "ffno", "--model.n-modes", "40"], "n_modes = 40"),
+    ],
+)
+def test_a_refused_training_leaves_nothing_behind(here, capsys, words, message) -> None:
+    for _ in range(2):  # the second time nothing stands in the way
+        with pytest.raises(SystemExit) as stopped:
+            main(["train", "waves.npy", "--data.axes", "batch time x", "--name", "refused", *words])
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
+    assert not (here / "runs").exists()
+
+
 def test_divergence_has_its_own_exit_code(here, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         ssno(

@@ -265,8 +265,10 @@ def test_wrong_options_are_refused(config, fields, message) -> None:
 @pytest.mark.parametrize(
     ("config", "grid", "message"),
     [
-        (UNetConfig, (40,), "grid of 40 points, .* divisible by 16. Resample to 32, or use another model"),
-        (UNetConfig, (16, 7), "grid of 16 x 7 points, .* Resample to 16 x 16"),
+        (UNetConfig, (40,), "grid of 40 points, .* by 16. Read .* on 32 .*--data.points 32 --data.reduction spectral"),
+        (UNetConfig, (72, 36), r"on 64 x 32 points \(ssno train ... --data.points 64 --data.reduction spectral\)"),
+        (UNetConfig, (160, 80, 24), "divisible by 16. Use another model: --model ssno takes any grid"),
+        (UNetConfig, (16, 7), "grid of 16 x 7 points, .* divisible by 16. Use another model: --model ssno"),
         (FFNOConfig, (8,), "grid of 8 points, but this model keeps n_modes = 6 .* at least 12 points.*`n_modes=4`"),
         (FNOConfig, (16, 8), "grid of 16 x 8 points, but this model keeps n_modes = 6"),
         (GKTConfig, (8, 16), "grid of 8 x 16 points, but this model keeps n_modes = 6"),

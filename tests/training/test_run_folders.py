@@ -3,17 +3,22 @@
 import os
 import resource
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.training.small_runs import tiny
+import torch
+from tests.training.small_runs import outcome, tiny
+from torch import nn
 
 from ssno.data.trajectories import Trajectories
+from ssno.models.baselines.unet import UNetConfig
 from ssno.plots.style import Figure, save
 from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
 from ssno.runs.claim import claimed
 from ssno.runs.log import Log
 from ssno.training.interruption import TrainingInterrupted
+from ssno.training.loop import Loop
 from ssno.training.reporter import Silent
 from ssno.training.train import train
 
@@ -141,3 +146,62 @@ def test_writers_follow_no_link_that_appears_later(tmp_path) -> None:
     assert (tmp_path / "mine.png").read_text() == "years of work"
     assert not picture.is_symlink()
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+class Forgetful(nn.Module):
+    """A module of a user's own that fails in the forward pass, the backward pass, or when it is saved."""
+
+    def __init__(self, when: str):
+        super().__init__()
+        self.weight, self.when = nn.Parameter(torch.ones(1)), when
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        if self.when == "forward":
+            raise ValueError("no forward pass")
+        out = frames * self.weight
+        if self.when == "backward" and out.requires_grad:
+            out.register_hook(self._refuse)
+        return out
+
+    def _refuse(self, gradient: torch.Tensor) -> None:
+        raise ValueError("no backward pass")
+
+
+@pytest.mark.parametrize("when", ["forward", "backward", "log"])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_training_refused_at_the_last_moment_leaves_nothing(
+    tmp_path, waves, valid_waves, when, earlier, monkeypatch
+) -> None:
+    """With an earlier run of that name, what the model refuses leaves that run as it was."""
+    folder, before = tmp_path / "runs" / "one", {}
+    if earlier:
+        train(tiny(), waves, valid=valid_waves, epochs=1, folder=folder)
+        before = contents(folder)
+    if when == "log":
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError("the disk is full")
+
+        monkeypatch.setattr("ssno.training.loop.Log", full)
+    with pytest.raises((ValueError, OSError), match="no forward pass|no backward pass|the disk is full"):
+        train(Forgetful(when), waves, valid=valid_waves, folder=folder, overwrite=True)
+    if earlier and when != "log":
+        assert contents(folder) == before
+    elif earlier:
+        assert contents(folder) == {}  # the earlier run is gone, and nothing stands in the way of another
+    else:
+        assert not (tmp_path / "runs").exists()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_rehearsal_changes_nothing_of_the_run(tmp_path, waves, valid_waves, monkeypatch) -> None:
+    """Not even what batch norm has counted."""
+    options = dict(valid=valid_waves, epochs=2, noise=0.01)
+    for name in ("with", "without"):
+        torch.manual_seed(0)
+        train(UNetConfig.tiny().build(), waves, folder=tmp_path / name, **options)
+        monkeypatch.setattr(Loop, "rehearse", lambda self: None)
+    assert outcome(tmp_path / "with") == outcome(tmp_path / "without")

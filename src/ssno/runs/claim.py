@@ -7,8 +7,8 @@ lock of a killed training never stands in the way of the next.
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ssno.runs.checkpoint import INDEX, has_checkpoint
@@ -34,9 +34,10 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
         return
     if resume and not is_run(folder):
         raise FileNotFoundError(f"There is nothing to resume in {folder}: it holds no run.")
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     refuse_links(folder)
-    with _locked(folder):
+    with _removed_if_empty(made), _locked(folder):
         for left in LEFT_BY_A_KILL:  # what only trainings write, so nobody else can be writing it now
             for partial in folder.glob(left):
                 partial.unlink()
@@ -45,6 +46,17 @@ def claimed(folder: Path | None, *, resume: bool, overwrite: bool) -> Iterator[N
         elif not has_checkpoint(folder / LAST) and any((folder / part).exists() for part in (BEST, LOG)):
             raise FileNotFoundError(f"There is nothing to resume in {folder}: it has no `last` checkpoint.")
         yield
+
+
+@contextmanager
+def _removed_if_empty(made: Sequence[Path]) -> Iterator[None]:
+    """Take folders that were made for a run away again, the inner ones first, if nothing is in them at the end."""
+    try:
+        yield
+    finally:
+        for place in made:
+            with suppress(OSError):  # not empty
+                place.rmdir()
 
 
 def clear(folder: Path) -> None:

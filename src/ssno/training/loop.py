@@ -6,14 +6,15 @@ pieces of trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, 
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ssno.base.device import float64
 from ssno.forecasting.area import areas
@@ -97,6 +98,25 @@ class Loop:
     def total_steps(self) -> int:
         return self.options.epochs * self.source.batches_per_epoch
 
+    def rehearse(self) -> None:
+        """The gradient of the first batch, for nothing: what cannot be computed is refused before anything is written.
+
+        If it diverges, the run itself will say so, and keep its beginning.
+        """
+        before = {name: value.clone() for name, value in self.model.state_dict().items()}  # batch norm counts inputs
+        self.forecaster.train()
+        with self._computing(), suppress(TrainingDiverged):
+            self._backward(next(self.source.epoch(0)), self.objective)
+        self.optimiser.zero_grad()
+        self.model.load_state_dict(before)
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """What surrounds steps: random numbers of the run's own, and its engine."""
+        devices = [self.process.device] if self.process.device.type == "cuda" else []
+        with torch.random.fork_rng(devices), use(self.options.engine):
+            yield
+
     def run(self, *, resume: bool = False) -> Forecaster:
         """Train to the end and leave the best weights in the forecaster."""
         if resume and self.folder is not None and has_checkpoint(self.folder / LAST):
@@ -114,12 +134,7 @@ class Loop:
         self.began_at = self.saved_at - self.progress.seconds
         if self.progress.step == 0:
             self._save(LAST)  # from the first step on there is something to resume
-        devices = [self.process.device] if self.process.device.type == "cuda" else []
-        with (
-            Interruption(stop_at=self.stop_at) as interruption,
-            torch.random.fork_rng(devices),
-            use(self.options.engine),
-        ):
+        with Interruption(stop_at=self.stop_at) as interruption, self._computing():
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
@@ -158,6 +173,23 @@ class Loop:
     def _step(self, batch: Batch, asked: bool) -> tuple[float, bool]:
         """One optimiser step; the mean loss of the whole batch, and whether any process was asked to stop."""
         options, progress = self.options, self.progress
+        total, stop = self.process.total([self._backward(batch, self.wrapped), float(asked)])
+        parameters = [p for p in self.model.parameters() if p.grad is not None]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, options.clip or float("inf")).item()
+        loss = total / batch.whole
+        if not (np.isfinite(loss) and np.isfinite(norm)):
+            raise TrainingDiverged(self._what_diverged(loss, norm, batch))
+        factor = rate_factor(progress.step, self.total_steps, schedule=options.schedule, warmup=options.warmup)
+        set_rate(self.optimiser, factor)
+        self.last_rate = options.learning_rate * factor
+        self.optimiser.step()
+        if self.average is not None:
+            self.average.update(self.model, progress.step + 1)
+        return loss, stop > 0
+
+    def _backward(self, batch: Batch, module: nn.Module) -> float:
+        """Leave the gradient of a batch in the parameters; the sum of this process's losses."""
+        options, progress = self.options, self.progress
         torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.process.rank))
         prepared = prepare(
             self.forecaster,
@@ -177,27 +209,15 @@ class Loop:
         carry: Carry | None = None
         local = 0.0
         for part in range(len(prepared.parts)):
-            collecting = self.process.collecting(self.wrapped, last=part + 1 == len(prepared.parts))
+            collecting = self.process.collecting(module, last=part + 1 == len(prepared.parts))
             with collecting, self.forecaster.at(options.precision):  # also backward, which may compute steps again
                 try:
-                    losses, carry = self.wrapped(prepared, part, carry)
+                    losses, carry = module(prepared, part, carry)
                 except UndampedError:  # a mode that had damping has lost it to a step much too large
                     raise TrainingDiverged(self._what_diverged(float("nan"), float("nan"), batch)) from None
                 (losses.sum() * weight).backward()
             local += float64(losses.detach()).sum().item() if batch.samples else 0.0
-        total, stop = self.process.total([local, float(asked)])
-        parameters = [p for p in self.model.parameters() if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, options.clip or float("inf")).item()
-        loss = total / batch.whole
-        if not (np.isfinite(loss) and np.isfinite(norm)):
-            raise TrainingDiverged(self._what_diverged(loss, norm, batch))
-        factor = rate_factor(progress.step, self.total_steps, schedule=options.schedule, warmup=options.warmup)
-        set_rate(self.optimiser, factor)
-        self.last_rate = options.learning_rate * factor
-        self.optimiser.step()
-        if self.average is not None:
-            self.average.update(self.model, progress.step + 1)
-        return loss, stop > 0
+        return local
 
     def _finish_epoch(self, epoch: int) -> None:
         """Evaluate, keep the best, decide whether to go on, save."""
@@ -265,12 +285,13 @@ class Loop:
 
     def _resume(self, folder: Path) -> None:
         tensors, self.progress = load_checkpoint(folder / LAST)
+        stopped_early = 0 < self.options.patience <= self.progress.stale
+        finished = stopped_early or self.progress.epoch >= self.options.epochs
         if self.process.is_main:
             for name, (before, now) in record_changes(folder, self.task.description, self.progress).items():
                 rate = ": the learning rate follows the new length" if name == "train.epochs" else ""
                 self.reporter.say(f"{name} was {before} and is now {now}{rate}")
-        stopped_early = 0 < self.options.patience <= self.progress.stale
-        self.progress = replace(self.progress, finished=stopped_early or self.progress.epoch >= self.options.epochs)
+        self.progress = replace(self.progress, finished=finished)
         try:
             restore(tensors, self.model, self.optimiser, self.average)
         except ValueError as error:

@@ -17,6 +17,7 @@ from ssno.runs.claim import claimed, clear
 from ssno.runs.log import Logger, check_loggers
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
+from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
 from ssno.training.loop import Loop
 from ssno.training.processes import join_processes
 from ssno.training.reporter import Reporter, Silent, reporter_for
@@ -102,7 +103,7 @@ def perform(
     device: str | torch.device = "auto",
     loggers: Collection[Logger] = (),
 ) -> Forecaster:
-    """Do a training that has been put together. An earlier run is deleted when nothing is left that can be refused."""
+    """Do a training that has been put together. A refused one leaves nothing behind, and an earlier run as it was."""
     check_loggers(loggers)
     with (
         join_processes(device) as process,
@@ -117,6 +118,17 @@ def perform(
             stop_at=stop_at,
             loggers=loggers,
         )
-        if folder is not None and process.is_main and not resume:
-            clear(folder)
-        return loop.run(resume=resume)
+        if resume:
+            return loop.run(resume=True)
+        loop.rehearse()
+        place = folder if process.is_main else None
+        if place is not None:
+            clear(place)
+        try:
+            return loop.run()
+        except (TrainingInterrupted, TrainingDiverged):
+            raise
+        except Exception:
+            if place is not None and loop.progress.step == 0:
+                clear(place)
+            raise

@@ -80,15 +80,29 @@ class UNet(MemoryOperator, Pretrained):
         self.decoder = nn.ModuleList(block(2 * width, width, axes) for width in reversed(widths[:-1]))
         self.project = CONVOLUTION[axes](widths[0], config.out_channels, kernel_size=1)
 
+    def check_grid(self, grid: tuple[int, ...]) -> None:
+        """Refuse grids that cannot be halved."""
+        multiple = 2**HALVINGS
+        if not any(points % multiple for points in grid):
+            return
+        advice = "Use another model: --model ssno takes any grid."
+        for first in range(grid[0] - grid[0] % multiple, 0, -multiple):  # in proportion, as --data.points coarsens
+            if all(points * first % (grid[0] * multiple) == 0 for points in grid):
+                coarser = " x ".join(str(points * first // grid[0]) for points in grid)
+                advice = (
+                    f"Read the data on {coarser} points (ssno train ... --data.points {first} --data.reduction "
+                    "spectral), or use another model (--model ssno takes any grid)."
+                )
+                break
+        raise ValueError(
+            f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the U-Net halves it {HALVINGS} "
+            f"times: every axis must be divisible by {multiple}. {advice}"
+        )
+
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Tensor]:
         """The first two encoder levels; the first one's features pass memory by."""
-        grid = frames.shape[2:]
-        if any(points % 2**HALVINGS for points in grid):
-            nearest = " x ".join(str(max(1, round(points / 2**HALVINGS)) * 2**HALVINGS) for points in grid)
-            raise ValueError(
-                f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the U-Net halves it {HALVINGS} "
-                f"times: every axis must be divisible by {2**HALVINGS}. Resample to {nearest}, or use another model."
-            )
+        grid = tuple(frames.shape[2:])
+        self.check_grid(grid)
         if self.training and frames.shape[0] == 1 and all(points == 2**HALVINGS for points in grid):
             raise ValueError(
                 f"`frames` holds one input on a grid of {' x '.join(map(str, grid))}, which leaves batch norm a single "
