@@ -205,3 +205,27 @@ def test_the_rehearsal_changes_nothing_of_the_run(tmp_path, waves, valid_waves, 
         train(UNetConfig.tiny().build(), waves, folder=tmp_path / name, **options)
         monkeypatch.setattr(Loop, "rehearse", lambda self: None)
     assert outcome(tmp_path / "with") == outcome(tmp_path / "without")
+
+
+@pytest.mark.parametrize("steps", [0, -3])
+def test_stopping_before_the_first_step_is_refused(tmp_path, waves, valid_waves, steps) -> None:
+    with pytest.raises(ValueError, match=f"`stop_after` must be a number of steps from 1 on, got {steps}"):
+        train(tiny(), waves, valid=valid_waves, folder=tmp_path / "one", stop_after=steps)
+    assert not (tmp_path / "one").exists()
+
+
+def test_stopping_at_a_step_that_is_done_is_refused(tmp_path, waves, valid_waves) -> None:
+    options = dict(valid=valid_waves, epochs=2, folder=tmp_path)
+    with pytest.raises(TrainingInterrupted):
+        train(tiny(), waves, stop_after=3, **options)
+    before = contents(tmp_path)
+    for steps in (2, 3):
+        with pytest.raises(ValueError, match=f"`stop_after` is {steps}, but the run in .* has done 3 steps already"):
+            train(tiny(), waves, stop_after=steps, resume=True, **options)
+        assert contents(tmp_path) == before
+    with pytest.raises(TrainingInterrupted):
+        train(tiny(), waves, stop_after=4, resume=True, **options)
+    train(tiny(), waves, resume=True, **options)
+    train(tiny(), waves, stop_after=2, resume=True, **options)  # done: there is nothing to stop
+    with pytest.raises(ValueError, match="`stop_after` is 2, but the run in .* has done 10 steps already"):
+        train(tiny(), waves, stop_after=2, resume=True, **{**options, "epochs": 3})

@@ -77,7 +77,7 @@ class Command(Generic[ModelConfig]):
     check_resume: bool = False
     """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
     stop_after: int | None = None
-    """Stop after so many steps, as if interrupted."""
+    """Stop after so many steps of the run in all, as if interrupted."""
     processes: int = 1
     """Train with so many processes on this machine, each on its share of every batch."""
     stop_at: str | None = None

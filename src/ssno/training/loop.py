@@ -66,6 +66,8 @@ class Loop:
         stop_at: datetime | None = None,
         loggers: Collection[Logger] = (),
     ):
+        if stop_after is not None and stop_after < 1:
+            raise ValueError(f"`stop_after` must be a number of steps from 1 on, got {stop_after}.")
         self.task, self.valid, self.options = task, task.valid, task.options
         # Forecasts, and with them validation, have the precision of the weights, whatever a step's activations have.
         weights: Precision = "float64" if task.options.precision == "float64" else "float32"
@@ -287,6 +289,11 @@ class Loop:
         tensors, self.progress = load_checkpoint(folder / LAST)
         stopped_early = 0 < self.options.patience <= self.progress.stale
         finished = stopped_early or self.progress.epoch >= self.options.epochs
+        if self.stop_after is not None and not finished and self.stop_after <= self.progress.step:
+            raise ValueError(
+                f"`stop_after` is {self.stop_after}, but the run in {folder} has done {self.progress.step} steps "
+                "already. It counts all steps of a run: give a larger number, or leave it out."
+            )
         if self.process.is_main:
             for name, (before, now) in record_changes(folder, self.task.description, self.progress).items():
                 rate = ": the learning rate follows the new length" if name == "train.epochs" else ""
