@@ -199,7 +199,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_the_rehearsal_changes_nothing_of_the_run(tmp_path, waves, valid_waves, monkeypatch) -> None:
     """Not even what batch norm has counted."""
-    options = dict(valid=valid_waves, epochs=2, noise=0.01)
+    options = {"valid": valid_waves, "epochs": 2, "noise": 0.01}
     for name in ("with", "without"):
         torch.manual_seed(0)
         train(UNetConfig.tiny().build(), waves, folder=tmp_path / name, **options)
@@ -215,7 +215,7 @@ def test_stopping_before_the_first_step_is_refused(tmp_path, waves, valid_waves,
 
 
 def test_stopping_at_a_step_that_is_done_is_refused(tmp_path, waves, valid_waves) -> None:
-    options = dict(valid=valid_waves, epochs=2, folder=tmp_path)
+    options = {"valid": valid_waves, "epochs": 2, "folder": tmp_path}
     with pytest.raises(TrainingInterrupted):
         train(tiny(), waves, stop_after=3, **options)
     before = contents(tmp_path)
