@@ -314,7 +314,8 @@ def test_two_processes_follow_one_and_resume(here) -> None:
     """Two real processes, started as torchrun does: the losses of one, to 1e-5, SIGTERM and resume included."""
     words = ["--train.epochs", "5", "--train.noise", "0.01", "--train.batch-size", "7", "--train.evaluate-every", "5"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    cut = command("waves.npy", *SMALL, "--name", "two", *words, "--processes", "2", "--train.save-seconds", "0")
+    several = ["--resume", "auto", "--processes", "2"]  # new: it starts
+    cut = command("waves.npy", *SMALL, "--name", "two", *words, *several, "--train.save-seconds", "0")
     started = subprocess.Popen(cut, cwd=here, env=environment, stderr=subprocess.PIPE, text=True)
     last = here / "runs" / "two" / "last"
     while not (has_checkpoint(last) and read_progress(last).step >= 3):

@@ -93,11 +93,11 @@ class Command(Generic[ModelConfig]):
 
 def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
-    arguments, auto = resume_auto(arguments)
-    words, chosen = take_out(arguments, "--model", "--recipe", "--config", "--processes")
-    if (together := whole_number(chosen.pop("--processes", "1"), option="--processes")) > 1:
-        alone, _ = take_out(arguments, "--processes")
+    alone, wanted = take_out(arguments, "--processes")
+    if (together := whole_number(wanted.get("--processes", "1"), option="--processes")) > 1:
         raise SystemExit(launch(["ssno", "train", *alone], processes=together))
+    alone, auto = resume_auto(alone)
+    words, chosen = take_out(alone, "--model", "--recipe", "--config")
     command = parse(words, chosen)
     with computing_on(command.device):
         execute(command, words, chosen, auto=auto)
