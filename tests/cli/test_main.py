@@ -1,14 +1,20 @@
 """The command as a whole: verbs, help, mistakes, the doctor."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 import types
+from pathlib import Path
 
 import pytest
 
+import ssno
 from ssno.cli.doctor import diagnose, doctor, examine
-from ssno.cli.main import VERBS, find_verb, main
+from ssno.cli.main import STOPPED, TRAINING_INTERRUPTED, VERBS, find_verb, main
+from ssno.training.interruption import EXIT_INTERRUPTED
 
 
 def test_help_names_every_verb(capsys) -> None:
@@ -126,3 +132,42 @@ def test_the_first_words_need_no_numerical_library() -> None:
         done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("ssno 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["train", "ks"], 75), (["sweep", "rates.toml"], 75), (["data", "generate", "heat"], 130)]
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_start_up_ends_with_the_code_and_one_line(tmp_path, words, code, number) -> None:
+    """In a real process, while it imports a library that says so and takes its time."""
+    for slow in ("torch", "scipy"):
+        (tmp_path / slow).mkdir()
+        (tmp_path / slow / "__init__.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(100)\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(ssno.__file__).parents[1])])
+    command = [sys.executable, "-m", "ssno", *words]
+    environment = {**os.environ, "PYTHONPATH": path}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (code, f"{STOPPED}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_the_first_step_ends_a_training_with_75(number, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("ssno.cli.train.load", lambda *_, **__: os.kill(os.getpid(), number))
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "ks"])
+    assert stopped.value.code == EXIT_INTERRUPTED == TRAINING_INTERRUPTED
+    assert capsys.readouterr().err.endswith(f"{STOPPED}\n")
+    assert signal.getsignal(number) == before
+
+
+def test_commands_in_another_thread_leave_signals_alone(capsys) -> None:
+    thread = threading.Thread(target=main, args=(["models"],))
+    thread.start()
+    thread.join()
+    assert "ssno" in capsys.readouterr().out

@@ -184,6 +184,17 @@ def test_a_dry_run_never_generates(here, capsys) -> None:
     assert {path.name for path in here.iterdir()} == {"waves.npy"}
 
 
+@pytest.mark.parametrize(("made", "code"), [(130, EXIT_INTERRUPTED), (1, 1)])
+def test_a_training_whose_data_are_interrupted_is_interrupted(here, monkeypatch, made, code) -> None:
+    def end(words: list[str]) -> None:
+        raise SystemExit(made)
+
+    monkeypatch.setattr("ssno.cli.train.run_command", end)
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "heat", "--generate", "--data.preset", "tiny"])
+    assert stopped.value.code == code
+
+
 def test_missing_data_are_made_on_demand(here) -> None:
     data = ["heat", "--generate", "--data.preset", "tiny", "--data.points", "16"]
     main(["train", *data, "--model", "ssno:tiny", "--train.epochs", "1"])

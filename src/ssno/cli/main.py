@@ -2,17 +2,21 @@
 
 Exit codes: 0 done; 1 a check that failed (`data verify`, `doctor`, `train --check-resume`) or a generation that did;
 2 a mistake in the call or its files (one line on stderr); 3 a training or a forecast that diverged; 70 a bug of ours
-(a traceback; with SSNO_DEBUG=1 there is always one); 75 a training interrupted and saved; 130 a generation interrupted,
-which the same command continues.
+(a traceback; with SSNO_DEBUG=1 there is always one); 75 a training interrupted, and saved if it had begun; 130 any
+other command interrupted (a generation goes on with the same command).
 """
 
 import importlib
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from ssno.base import package_version, unknown_name
 from ssno.base.launched import is_first
@@ -22,25 +26,43 @@ from ssno.cli.quick_help import stand_in_for_help
 
 @dataclass(frozen=True)
 class Verb:
-    """Where a verb lives and what it does; `raw` ones parse their own arguments, `computes`: takes --device."""
+    """Where a verb lives and what it does; `raw` ones parse their own arguments, `computes`: takes --device.
+
+    `interrupted` is the exit code after SIGINT and SIGTERM.
+    """
 
     module: str
     function: str
     summary: str
     raw: bool = False
     computes: bool = False
+    interrupted: int = 130
 
 
+TRAINING_INTERRUPTED = 75
+"""As `ssno.training.interruption`, which is not imported yet when a signal may come."""
 VERBS = {
-    "demo": Verb("demo", "demo", "The whole story in minutes: data, training, comparison, pictures.", computes=True),
+    "demo": Verb(
+        "demo",
+        "demo",
+        "The whole story in minutes: data, training, comparison, pictures.",
+        computes=True,
+        interrupted=TRAINING_INTERRUPTED,
+    ),
     "data generate": Verb("data_generate", "generate", "Make a dataset with our own solvers."),
     "data inspect": Verb("data_inspect", "inspect", "Look into a file: axes, fields, ranges, problems, pictures."),
     "data animate": Verb("data_animate", "animate", "Data as moving pictures, without a model."),
     "data convert": Verb("data_convert", "convert", "Write a file of yours in our layout."),
     "data verify": Verb("data_verify", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),
-    "train": Verb("train", "train", "Train a model; resume a run.", raw=True),
-    "sweep": Verb("sweep", "sweep", "Many trainings from one file, compared in one table.", computes=True),
+    "train": Verb("train", "train", "Train a model; resume a run.", raw=True, interrupted=TRAINING_INTERRUPTED),
+    "sweep": Verb(
+        "sweep",
+        "sweep",
+        "Many trainings from one file, compared in one table.",
+        computes=True,
+        interrupted=TRAINING_INTERRUPTED,
+    ),
     "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers.", computes=True),
     "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
     "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file.", computes=True),
@@ -51,10 +73,15 @@ VERBS = {
     "report": Verb("report", "report", "One self-contained HTML page about runs.", computes=True),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time.", computes=True),
     "reproduce": Verb(
-        "reproduce", "reproduce", "Run a published result again: table, figure, a verdict per claim.", computes=True
+        "reproduce",
+        "reproduce",
+        "Run a published result again: table, figure, a verdict per claim.",
+        computes=True,
+        interrupted=TRAINING_INTERRUPTED,
     ),
     "doctor": Verb("doctor", "doctor", "Versions, threads, devices, disk, known problems."),
 }
+STOPPED = "ssno: interrupted. What is saved is kept; give the same command again."
 REPORT = "This is a bug in ssno, not a mistake of yours. Please report it with the lines above and the command."
 
 
@@ -91,17 +118,51 @@ def run(words: list[str]) -> None:
         return
     name, verb, rest = find_verb(words)
     stand_in_for_help(rest)
-    function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
+    try:
+        # Libraries that are being imported turn an exception into one of their own, or into nothing.
+        with on_signals(lambda *_: end_at_once(verb.interrupted)):
+            function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
+        with on_signals(interrupt):
+            call(name, verb, function, rest)
+    except KeyboardInterrupt:
+        say(STOPPED)
+        raise SystemExit(verb.interrupted) from None
+
+
+def call(name: str, verb: Verb, function: Callable[..., None], words: list[str]) -> None:
+    """Call a verb with its options."""
     if verb.raw:
-        function(rest)
-    else:
-        import tyro
+        function(words)
+        return
+    import tyro
 
-        from ssno.cli.device import with_device
+    from ssno.cli.device import with_device
 
-        if verb.computes:
-            function = with_device(function)
-        tyro.cli(function, args=rest, prog=f"ssno {name}")
+    tyro.cli(with_device(function) if verb.computes else function, args=words, prog=f"ssno {name}")
+
+
+@contextmanager
+def on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Inside this context SIGINT and SIGTERM call `handler`; in another than the main thread Python allows none."""
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    previous = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, before in previous.items():
+            signal.signal(number, before)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does, for any signal."""
+    raise KeyboardInterrupt
+
+
+def end_at_once(code: int) -> None:
+    """End a command that has not begun."""
+    say(STOPPED)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def is_mistake(error: Exception) -> bool:

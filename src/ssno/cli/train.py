@@ -29,8 +29,8 @@ from ssno.base.names import printable
 from ssno.base.terminal import Console
 from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
+from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
-from ssno.cli.main import say
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
 from ssno.data.make.datasets import generate_command
@@ -243,9 +243,13 @@ def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tupl
         try:
             find(options.name, root=Path("data"), preset=options.preset, viscosity=options.viscosity)
         except FileNotFoundError:
-            run_command(
-                [*generate_command(options.name, preset, **wanted).split()[1:], *(["--dry-run"] if dry_run else [])]
-            )
+            words = [*generate_command(options.name, preset, **wanted).split()[1:], *(["--dry-run"] if dry_run else [])]
+            try:
+                run_command(words)
+            except SystemExit as left:
+                if left.code != VERBS["data generate"].interrupted:
+                    raise
+                raise SystemExit(EXIT_INTERRUPTED) from left  # the training is interrupted with it
             if dry_run:
                 print("This was about making the data. Training is forecast once they are there.", file=sys.stderr)
                 raise SystemExit(0) from None
