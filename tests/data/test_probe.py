@@ -315,10 +315,12 @@ def test_paths_that_are_no_files_are_refused(tmp_path) -> None:
 def test_a_file_that_goes_away_between_two_looks_is_an_error(tmp_path) -> None:
     answer = Child()
     try:
-        reply = answer.ask({"path": str(tmp_path / "gone.h5"), "budget": 1, "seconds": 2}, time_limit=30.0)
+        reply = answer.ask(
+            {"path": str(tmp_path / "gone.h5"), "budget": 1, "seconds": 2, "memory": 2**30}, time_limit=30.0
+        )
     finally:
         answer.stop()
-    assert reply == {"error": "cannot be opened: No such file or directory"}
+    assert reply[0] == {"error": "cannot be opened: No such file or directory"}
 
 
 def test_coordinates_that_are_too_large_are_not_loaded(tmp_path, monkeypatch) -> None:
@@ -364,14 +366,14 @@ def test_a_file_that_keeps_the_library_busy_without_end_is_refused(monkeypatch) 
 def test_the_child_is_replaced_after_a_crash(tmp_path, monkeypatch) -> None:
     child = Child()
     np.save(tmp_path / "a.npy", np.zeros((2, 3)))
-    request = {"path": str(tmp_path / "a.npy"), "budget": 1, "seconds": 2}
+    request = {"path": str(tmp_path / "a.npy"), "budget": 1, "seconds": 2, "memory": 2**30}
     with monkeypatch.context() as patch:
         patch.setattr(probe, "BOOT", CRASH)
         with pytest.raises(DataError, match="crashed"):
             child.ask(request, time_limit=30.0)
-    assert child.ask(request, time_limit=30.0)["kind"] == "npy"
+    assert child.ask(request, time_limit=30.0)[0]["kind"] == "npy"
     first = child.process
-    assert child.ask(request, time_limit=30.0)["kind"] == "npy"
+    assert child.ask(request, time_limit=30.0)[0]["kind"] == "npy"
     assert child.process is first
     child.stop()
 
@@ -379,13 +381,14 @@ def test_the_child_is_replaced_after_a_crash(tmp_path, monkeypatch) -> None:
 def test_the_child_has_no_torch_and_limited_memory(tmp_path, monkeypatch) -> None:
     question = probe.BOOT.replace(
         "main()",
-        "import json, resource, ssno.data.files.examine.child as c\nsys.stdin.readline(); c.limit_memory()\n"
+        "import json, resource, ssno.data.files.examine.child as c\nsys.stdin.readline(); c.limit_memory(2**30)\n"
         "limit = resource.getrlimit(resource.RLIMIT_DATA)[0]\n"
         "print(json.dumps({'torch': 'torch' in sys.modules, 'limit': limit}), flush=True)",
     )
     monkeypatch.setattr(probe, "BOOT", question)
     child = Child()
-    assert child.ask({"path": "", "budget": 1, "seconds": 2}, time_limit=60.0) == {"torch": False, "limit": 768 * 2**20}
+    answer, _ = child.ask({"path": "", "budget": 1, "seconds": 2}, time_limit=60.0)
+    assert answer == {"torch": False, "limit": 2**30}
     child.stop()
 
 

@@ -1,6 +1,7 @@
 """Zarr stores, through a stand-in for the optional package; the real one is tried under `make verify`."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,12 +19,12 @@ from ssno.data.load import load_dataset
 class FakeArray:
     """As much of a Zarr array as we use."""
 
-    def __init__(self, values: np.ndarray, dims: tuple[str, ...] | None = None, absent: int = 0):
+    def __init__(self, values: np.ndarray, dims: tuple[str, ...] | None = None):
         self.values, self.shape, self.dtype = values, values.shape, values.dtype
         self.attrs: dict[str, object] = {}
         self.metadata = SimpleNamespace(dimension_names=dims)
         self.chunks = values.shape
-        self.nchunks, self.nchunks_initialized, self.fill_value = 4, 4 - absent, 0.0
+        self.fill_value = 0.0
 
     def __getitem__(self, selection: object) -> np.ndarray:
         return self.values[selection]
@@ -42,7 +43,7 @@ class FakeGroup:
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
+def store(tmp_path, monkeypatch, without_child):
     """A folder that looks like a Zarr store, and the object that the stand-in opens there."""
     folder = tmp_path / "run.zarr"
     folder.mkdir()
@@ -57,6 +58,7 @@ def store(tmp_path, monkeypatch):
         return opened.node
 
     package.open = open_store  # type: ignore[attr-defined]
+    package.config = SimpleNamespace(set=lambda options: None)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "zarr", package)
     return folder, opened
 
@@ -172,9 +174,29 @@ def test_chunks_too_large_to_hold_are_refused(store) -> None:
 
 def test_chunks_that_are_not_stored_are_mentioned(store) -> None:
     folder, opened = store
-    opened.node = FakeArray(VALUES, ("sample", "time", "x"), absent=3)
+    opened.node = FakeArray(VALUES, ("sample", "time", "x"))
+    opened.node.chunks = (1, 6, 8)
+    (folder / "c").mkdir()
+    (folder / "c" / "0").write_bytes(b"a chunk")
     notes = load_dataset(folder, "all").notes
     assert "3 of 4 chunks of 'array' are not stored: they are all 0.0, or unwritten." in notes
+
+
+@pytest.mark.parametrize("inside", [".zattrs", "c/0.0.0", "pipe"])
+def test_pipes_inside_a_store_are_refused_before_it_is_opened(store, inside) -> None:
+    folder, opened = store
+    opened.node = RuntimeError("the store was opened")
+    (folder / "c").mkdir()
+    os.mkfifo(folder / inside)
+    with pytest.raises(DataError, match=f"{inside} is a pipe or a device, which has no place in a Zarr store"):
+        load_dataset(folder, axes="batch time x")
+
+
+def test_a_store_of_a_few_bytes_cannot_make_us_count_its_chunks(store) -> None:
+    folder, opened = store
+    opened.node = FakeArray(VALUES[:1, :1, :1])
+    opened.node.shape, opened.node.chunks = (10**12, 10**6, 8), (1, 1, 1)
+    assert f"{8 * 10**18} of {8 * 10**18} chunks" in examine(folder).arrays["array"].remark
 
 
 def test_whatever_the_package_trips_over_is_an_error_of_ours(store) -> None:
@@ -192,7 +214,7 @@ def test_whatever_the_package_trips_over_is_an_error_of_ours(store) -> None:
         data.read([0])
 
 
-def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypatch) -> None:
+def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypatch, without_child) -> None:
     (tmp_path / ".zgroup").write_text("{}")
     assert is_zarr(tmp_path)
     assert not is_zarr(tmp_path / "none")

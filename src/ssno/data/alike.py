@@ -42,7 +42,7 @@ def in_our_layout(path: Path) -> bool:
         folders = [path, *(path / name for name in ("data", *SPLITS)), *(path / "data" / name for name in SPLITS)]
         files = [file for folder in folders if folder.is_dir() for file in data_files(folder)]
         return bool(files) and in_our_layout(files[0])
-    return path.suffix != ".pt" and well.recognise(examine(path, budget=0))
+    return well.recognise(examine(path, budget=0))
 
 
 def with_fields(data: Trajectories, context: Sequence[str], mask: str | None) -> Trajectories:

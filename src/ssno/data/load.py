@@ -17,7 +17,7 @@ from ssno.data.concatenate import concatenate
 from ssno.data.defaults import defaults_of
 from ssno.data.division import FRACTIONS, divide, hold_out
 from ssno.data.errors import DataError
-from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans, open_airfrans_pt
+from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans
 from ssno.data.files.readers.plain import to_the_shortest
 from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
@@ -214,10 +214,6 @@ def _words(file: Path) -> list[str]:
 
 def open_any(path: Path, options: ReadOptions) -> Mapping[str, Trajectories]:
     """Splits of a file."""
-    if path.suffix == ".pt":
-        if options.given:
-            raise DataError(f"{path} is read as AirfRANS of PyTorch Geometric, which takes no `{min(options.given)}`.")
-        return {WHOLE: open_airfrans_pt(path)}
     return open_contents(examine(path), options)
 
 

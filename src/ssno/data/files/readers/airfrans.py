@@ -12,30 +12,34 @@ contour; the rest is a draw of the other nodes that depends on the case's name a
 the training cases.
 """
 
-import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
+from ssno.base import read_json, read_regular
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import MemoryArray, Selection
+from ssno.data.files.arrays import LazyArray, Selection, Stamp
 from ssno.data.files.blocks import Block, Part
+from ssno.data.files.examine.report import whole_limit
+from ssno.data.files.examine.vtk_xml import VTKPiece
 from ssno.data.files.patterns import Pattern
-from ssno.data.files.vtk_xml import read_vtk
+from ssno.data.files.probe import Contents, read_by_child
+from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.files.regular import check_regular
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.problem import Axis
 
 FIELDS = ("v_x", "v_y", "p", "nu_t")
 KNOWN = ("x", "y", "wall_distance", "normal_x", "normal_y")
 POINTS = 32_768
+LONGEST_NAME = 120
+Case = Callable[[], Mapping[str, np.ndarray]]
 TEST_OF = {"scarce": "full"}
 NAME = re.compile(r"airFoil2D_SST((_-?\d+(\.\d+)?){5,6})")
 STATE, CONTEXT = Pattern(("batch", "time", "channel", "point")), Pattern(("batch", "channel", "point"))
@@ -44,16 +48,25 @@ STATE, CONTEXT = Pattern(("batch", "time", "channel", "point")), Pattern(("batch
 def is_airfrans(folder: Path) -> bool:
     """Whether a folder has AirfRANS's list of cases."""
     manifest = folder / "manifest.json"
-    return manifest.is_file() and b'"full_train"' in manifest.read_bytes()[: 64 * 2**20]
+    return manifest.is_file() and b'"full_train"' in read_regular(manifest)
 
 
 def open_airfrans(folder: Path, *, task: str = "full", points: int = POINTS) -> dict[str, Trajectories]:
     """The splits of a task; files are read when their cases are."""
-    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest = folder / "manifest.json"
+    check_regular(manifest, folder)
+    listed = read_json(manifest, remedy="Download it again.")
+    if not isinstance(listed, dict):
+        raise DataError(f"{manifest} is no object with lists of cases, as AirfRANS's is. Download it again.")
     train, test = f"{task}_train", f"{TEST_OF.get(task, task)}_test"
     for key in (train, test):
-        if not isinstance(listed.get(key), list) or not all(isinstance(name, str) for name in listed[key]):
-            raise DataError(f"{folder / 'manifest.json'} has no list {key!r}; it has {', '.join(map(str, listed))}.")
+        names = listed.get(key)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"{manifest} has no list {key!r} of names of cases; it has {', '.join([*listed][:20])}.")
+        if len({*names}) < len(names):
+            raise DataError(f"{manifest} lists a case twice in {key!r}. Download it again.")
+    if not listed[train] and not listed[test]:
+        raise DataError(f"{manifest} lists no cases in {train!r} and {test!r}.")
     fitting = len(listed[train]) - math.ceil(len(listed[train]) / 10)
     splits = {"train": listed[train][:fitting], "valid": listed[train][fitting:], "test": listed[test]}
     return {split: _cases(folder, names, points) for split, names in splits.items() if names}
@@ -61,19 +74,21 @@ def open_airfrans(folder: Path, *, task: str = "full", points: int = POINTS) -> 
 
 def _cases(folder: Path, names: list[str], points: int) -> Trajectories:
     inlets = [inlet_of(name) for name in names]
-    arrays = [(CaseArray(folder, name, points, "state"), CaseArray(folder, name, points, "context")) for name in names]
-    parts = [
-        Part(
-            (Block(state, STATE, ("point",), tuple(range(4))),), (Block(context, CONTEXT, ("point",), tuple(range(5))),)
-        )
-        for state, context in arrays
-    ]
-    return _trajectories(parts, points, speed=[u for u, _ in inlets], angle=[a for _, a in inlets])
+    cases = [partial(case_fields, folder, name, points) for name in names]
+    labels = [str(folder / name) for name in names]
+    return _trajectories(cases, labels, points, speed=[u for u, _ in inlets], angle=[a for _, a in inlets])
 
 
-def _trajectories(parts: list[Part], points: int, **parameters: list[float]) -> Trajectories:
+def _trajectories(cases: Sequence[Case], labels: Sequence[str], points: int, **parameters: list[float]) -> Trajectories:
+    def block(case: Case, label: str, part: str) -> Block:
+        pattern, channels = (STATE, 4) if part == "state" else (CONTEXT, 5)
+        return Block(CaseArray(case, label, points, part), pattern, ("point",), tuple(range(channels)))
+
     return Trajectories.from_parts(
-        parts,
+        [
+            Part((block(case, label, "state"),), (block(case, label, "context"),))
+            for case, label in zip(cases, labels, strict=True)
+        ],
         name="airfrans",
         published=True,
         fields=FIELDS,
@@ -87,8 +102,9 @@ def _trajectories(parts: list[Part], points: int, **parameters: list[float]) -> 
 
 def inlet_of(name: str) -> tuple[float, float]:
     """Speed and angle of attack (degrees) from a case's name."""
-    if not NAME.fullmatch(name):
-        raise DataError(f"{name!r} is not a case of AirfRANS: airFoil2D_SST_<speed>_<degrees>_<3 or 4 numbers>.")
+    if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        shown = name[:LONGEST_NAME]
+        raise DataError(f"{shown!r} is not a case of AirfRANS: airFoil2D_SST_<speed>_<degrees>_<3 or 4 numbers>.")
     speed, angle = map(float, name.split("_")[2:4])
     return speed, angle
 
@@ -97,8 +113,8 @@ def inlet_of(name: str) -> tuple[float, float]:
 class CaseArray:
     """The frames (1, 2, 4, points) or known fields (1, 5, points) of a case, read when asked for."""
 
-    folder: Path
-    name: str
+    case: Case
+    label: str
     points: int
     part: str
 
@@ -106,25 +122,28 @@ class CaseArray:
     def shape(self) -> tuple[int, ...]:
         return (1, 2, 4, self.points) if self.part == "state" else (1, 5, self.points)
 
-    @property
-    def label(self) -> str:
-        return str(self.folder / self.name)
-
     def read(self, selection: Selection) -> np.ndarray:
-        return case_fields(self.folder, self.name, self.points)[self.part][selection]
+        return self.case()[self.part][selection]
 
 
 @lru_cache(maxsize=2)
 def case_fields(folder: Path, name: str, points: int) -> Mapping[str, np.ndarray]:
     """State and known fields of a case at its wall and at some other nodes."""
-    inside = read_vtk(folder / name / f"{name}_internal.vtu")
-    wall = read_vtk(folder / name / f"{name}_aerofoil.vtp")
+    inside = read_piece(folder / name / f"{name}_internal.vtu", folder)
+    wall = read_piece(folder / name / f"{name}_aerofoil.vtp", folder)
     for where, piece, needed in (
-        ("internal", inside, ("U", "p", "nut", "implicit_distance")),
-        ("aerofoil", wall, ("Normals",)),
+        ("internal", inside, {"U": 2, "p": 1, "nut": 1, "implicit_distance": 1}),
+        ("aerofoil", wall, {"Normals": 2}),
     ):
-        if missing := [field for field in needed if field not in piece.fields]:
-            raise DataError(f"{folder / name}: the {where} file lacks the field {missing[0]!r}.")
+        for field, axes in {"points": 2, **needed}.items():
+            values = piece.points if field == "points" else piece.fields.get(field)
+            if values is None:
+                raise DataError(f"{folder / name}: the {where} file lacks the field {field!r}.")
+            if values.ndim != axes:
+                raise DataError(
+                    f"{folder / name}: {field!r} of the {where} file has shape {values.shape}, expected "
+                    f"{'vectors' if axes == 2 else 'one number'} at every point."
+                )
     if wall.lines is None:
         raise DataError(f"{folder / name}: the aerofoil file has no lines.")
     order = contour_order(wall.lines, wall.points[:, :2], where=str(folder / name))
@@ -184,49 +203,51 @@ def contour_order(lines: np.ndarray, place: np.ndarray, *, where: str = "the con
     return np.array(order if area > 0 else order[::-1])
 
 
-def open_airfrans_pt(path: Path, *, points: int = POINTS) -> Trajectories:
-    """The cases of `AirfRANS.pt`, a list of dicts of tensors; nothing else in the file is unpacked."""
-    if not path.is_file():
-        raise DataError(f"{path} is not a regular file (a folder, a pipe or a device). Give an ordinary file.")
-    try:
-        cases: Any = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
-    except Exception as error:  # torch's unpickler names what it refuses
-        raise DataError(f"{path} is not a file of plain tensors ({type(error).__name__}: {error}).") from error
-    if not isinstance(cases, list) or not cases:
-        raise DataError(f"{path} holds no list of cases.")
-    parts, speeds, angles = [], [], []
-    for number, case in enumerate(cases):
-        try:
-            tensors = [case[key] for key in ("pos", "x", "y", "surf")]
-            if any(each.untyped_storage().nbytes() < each.numel() * each.element_size() for each in tensors):
-                raise DataError(f"{path}: case {number} has more numbers than the file holds for it.")
-            pos, x, y, surf = (each.numpy() for each in tensors)
-            (n, _), fits = pos.shape, pos.shape[1:] == (2,) and x.shape[1:] == (5,) and y.shape[1:] == (4,)
-            fits &= len(x) == len(y) == len(surf) == n > 0 and surf.dtype == bool
-        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError, NotImplementedError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"{path}: case {number} is not a dict of pos, x, y, surf ({error}).") from error
-        if not fits:
-            raise DataError(f"{path}: case {number} has shapes pos {pos.shape}, x {x.shape}, y {y.shape}.")
-        speed, angle = float(np.hypot(*x[0, :2])), math.degrees(math.atan2(x[0, 1], x[0, 0]))
-        chosen = with_others(around_by_normals(pos, x[:, 3:], surf), n, points, f"case {number}")
-        context = np.concatenate([pos[chosen].T, x[chosen, 2][None], x[chosen, 3:].T])
-        fields = as_trajectory(y[chosen].T, context, speed, angle)
-        label = f"case {number} of {path}"
-        parts.append(
-            Part(
-                (Block(MemoryArray(fields["state"].astype(np.float32), label), STATE, ("point",), tuple(range(4))),),
-                (
-                    Block(
-                        MemoryArray(fields["context"].astype(np.float32), label), CONTEXT, ("point",), tuple(range(5))
-                    ),
-                ),
+def read_piece(path: Path, folder: Path) -> VTKPiece:
+    """A VTK file of a folder, decoded by the child process."""
+    check_regular(path, folder)
+    stamp = Stamp.of(path.resolve())
+    arrays = read_by_child(stamp, {"read": "vtk"}, work=stamp.size, size=stamp.size, most=whole_limit(stamp.size))
+    return VTKPiece.of(arrays)
+
+
+def recognise(contents: Contents) -> bool:
+    """Any file of PyTorch: it is AirfRANS's or nothing that is known."""
+    return contents.kind == "torch"
+
+
+def open_file(contents: Contents, options: ReadOptions, *, points: int = POINTS) -> dict[str, Trajectories]:
+    """The cases of `AirfRANS.pt`, a list of dicts of tensors; their numbers are read when the cases are."""
+    count = len({name.split("/")[0] for name in (*contents.arrays, *contents.refused)})
+    if count == 0:
+        raise DataError(f"{contents.path} holds no list of cases.")
+    cases, labels, speeds, angles = [], [], [], []
+    for number in range(count):
+        pos, x, y, surf = (contents[f"{number}/{key}"] for key in ("pos", "x", "y", "surf"))
+        n = pos.shape[0] if pos.shape else 0
+        if (pos.shape, x.shape, y.shape, surf.shape) != ((n, 2), (n, 5), (n, 4), (n,)) or n == 0 or surf.dtype != "|b1":
+            raise DataError(
+                f"{contents.path}: case {number} has shapes pos {pos.shape}, x {x.shape}, y {y.shape}, surf "
+                f"{surf.shape}; expected (n, 2), (n, 5), (n, 4) and n booleans."
             )
-        )
-        speeds.append(speed)
-        angles.append(angle)
-    return _trajectories(parts, points, speed=speeds, angle=angles)
+        stream = x.array.read((slice(0, 1), slice(0, 2)))[0].astype(np.float64)
+        speeds.append(float(np.hypot(*stream)))
+        angles.append(math.degrees(math.atan2(stream[1], stream[0])))
+        arrays = (pos.array, x.array, y.array, surf.array)
+        cases.append(partial(tensor_fields, arrays, number, points, speeds[-1], angles[-1]))
+        labels.append(f"case {number} of {contents.path}")
+    return {WHOLE: _trajectories(cases, labels, points, speed=speeds, angle=angles)}
+
+
+@lru_cache(maxsize=2)
+def tensor_fields(
+    arrays: tuple[LazyArray, ...], number: int, points: int, speed: float, angle: float
+) -> Mapping[str, np.ndarray]:
+    """State and known fields of a case of `AirfRANS.pt`."""
+    pos, x, y, surf = (array.read((slice(None),) * len(array.shape)) for array in arrays)
+    chosen = with_others(around_by_normals(pos, x[:, 3:], surf), len(pos), points, f"case {number}")
+    context = np.concatenate([pos[chosen].T, x[chosen, 2][None], x[chosen, 3:].T])
+    return as_trajectory(y[chosen].T, context, speed, angle)
 
 
 def around_by_normals(place: np.ndarray, normals: np.ndarray, wall: np.ndarray) -> np.ndarray:
@@ -238,3 +259,6 @@ def around_by_normals(place: np.ndarray, normals: np.ndarray, wall: np.ndarray) 
     up = normals[on_wall, 1] > 0
     upper, lower = on_wall[up], on_wall[~up]
     return np.concatenate([upper[np.argsort(-place[upper, 0])], lower[np.argsort(place[lower, 0])]])
+
+
+READER = Reader("airfrans", frozenset(), recognise, open_file)

@@ -7,13 +7,14 @@ from pathlib import Path
 from ssno.data.context import NONE, choose_context
 from ssno.data.errors import DataError
 from ssno.data.files.probe import BUDGET, Contents, contents_of
-from ssno.data.files.readers import fourierflow, li, lpsda, pdebench, plain, poseidon, well
+from ssno.data.files.readers import airfrans, fourierflow, li, lpsda, pdebench, plain, poseidon, well
 from ssno.data.files.readers.protocol import Reader, ReadOptions
 from ssno.data.files.readers.zarr import is_zarr, zarr_contents
 from ssno.data.grids import periodic_flags
 from ssno.data.trajectories import NAN, Trajectories
 
 READERS: tuple[Reader, ...] = (
+    airfrans.READER,
     pdebench.READER,
     lpsda.READER,
     li.READER,

@@ -6,11 +6,10 @@
 Numbers are text (`ascii`), base64 in place (`binary`), or behind all elements (`appended`, raw or base64). A block of
 bytes is [length][data]; a compressed one [blocks][size][last size][compressed sizes...] and then the blocks, header
 and blocks being base64-coded each by itself. No declared size is believed: what comes out is bounded by the number of
-points times components, and that by the size of the file.
+points times components, and all arrays together by the size of the file. Runs in the child process.
 """
 
 import base64
-import binascii
 import lzma
 import math
 import re
@@ -22,17 +21,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ssno.base import DocumentError, read_regular
+from ssno.base.documents import DocumentError, read_regular
 from ssno.data.errors import DataError
 from ssno.data.files.examine.report import whole_limit
 
-LARGEST = 2**34
+LARGEST = 2**30
 NUMBERS = {
     **{f"Float{bits}": f"f{bits // 8}" for bits in (32, 64)},
     **{f"Int{bits}": f"i{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"UInt{bits}": f"u{bits // 8}" for bits in (8, 16, 32, 64)},
 }
-APPENDED = re.compile(rb"<AppendedData[^>]*encoding=\"raw\"[^>]*>\s*_")
+HEADERS = {"UInt32": "u4", "UInt64": "u8"}
+BEGIN = re.compile(rb"\s*_")
 COMPRESSORS = {"": None, "vtkZLibDataCompressor": "zlib", "vtkLZMADataCompressor": "lzma"}
 
 
@@ -44,39 +44,56 @@ class VTKPiece:
     fields: Mapping[str, np.ndarray] = field(default_factory=dict)
     lines: np.ndarray | None = None
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything by name, as it goes through the pipe."""
+        lines = {} if self.lines is None else {"lines": self.lines}
+        return {"points": self.points, **lines, **{f"fields/{name}": values for name, values in self.fields.items()}}
 
-def read_vtk(path: Path) -> VTKPiece:
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> "VTKPiece":
+        """What came through the pipe."""
+        fields = {name[len("fields/") :]: values for name, values in arrays.items() if name.startswith("fields/")}
+        return cls(arrays["points"], fields, arrays.get("lines"))
+
+
+def read_vtk(path: str | Path) -> VTKPiece:
     """Read a .vtu or .vtp file with one piece."""
     try:
-        return _File(path, read_regular(path, limit=LARGEST)).piece()
-    except (ElementTree.ParseError, binascii.Error, zlib.error, lzma.LZMAError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError | DocumentError):
-            raise
+        return _File(Path(path), read_regular(Path(path), limit=LARGEST)).piece()
+    except (DataError, DocumentError, MemoryError, OSError):
+        raise
+    except Exception as error:  # XML, base64 and two compressions have exceptions of their own
         raise DataError(f"{path} is not a whole VTK file ({type(error).__name__}: {error}).") from error
 
 
 class _File:
     def __init__(self, path: Path, content: bytes):
-        self.path, self.limit = path, whole_limit(len(content))
-        self.appended, self.raw = b"", False
-        if found := APPENDED.search(content):
+        self.path, self.left = path, whole_limit(len(content))
+        self.appended, self.raw = memoryview(b""), False
+        tag = content.find(b"<AppendedData")
+        tag_end = content.find(b">", tag) + 1
+        if tag >= 0 and b'encoding="raw"' in content[tag:tag_end] and (found := BEGIN.match(content, tag_end)):
             end = content.rfind(b"</AppendedData>")
             if end < found.end():
                 raise DataError(f"{path} ends inside its appended data.")
-            self.appended, self.raw = content[found.end() : end], True
+            self.appended, self.raw = memoryview(content)[found.end() : end], True
             content = content[: found.end()] + content[end:]
         root = ElementTree.fromstring(content, ElementTree.XMLParser(target=_Elements(path)))
         if root.tag != "VTKFile":
             raise DataError(f"{path} is not a VTK file: its root is <{root.tag}>.")
         self.root = root
         self.order = "<" if root.get("byte_order", "LittleEndian") == "LittleEndian" else ">"
-        self.word = np.dtype(self.order + NUMBERS.get(root.get("header_type", "UInt32"), "u4"))
+        if (word := root.get("header_type", "UInt32")) not in HEADERS:
+            raise DataError(
+                f"{path} has headers of {word!r}; only {' and '.join(HEADERS)} are read. Write it again so."
+            )
+        self.word = np.dtype(self.order + HEADERS[word])
         compressor = root.get("compressor", "")
         if compressor not in COMPRESSORS:
             raise DataError(f"{path} is compressed by {compressor!r}; only zlib and LZMA are read. Write it again so.")
         self.compressor = COMPRESSORS[compressor]
         if (element := root.find("AppendedData")) is not None and not self.raw:
-            self.appended = (element.text or "").strip().removeprefix("_").encode()
+            self.appended = memoryview((element.text or "").strip().removeprefix("_").encode())
 
     def piece(self) -> VTKPiece:
         pieces = self.root.findall(".//Piece")
@@ -107,10 +124,11 @@ class _File:
             raise DataError(f"{self.path}: array {name!r} holds {kind!r}, which is not read.")
         dtype, components = np.dtype(self.order + NUMBERS[kind]), int(element.get("NumberOfComponents", "1"))
         size = tuples * components * dtype.itemsize
-        if not 0 <= size <= self.limit:
+        if not 0 <= size <= self.left:
             raise DataError(
                 f"{self.path}: array {name!r} declares {size} bytes, more than a file of this size can hold."
             )
+        self.left -= size
         layout = element.get("format", "ascii")
         if layout == "ascii":
             values = np.array((element.text or "").split(), dtype=dtype)
@@ -118,17 +136,18 @@ class _File:
             offset = int(element.get("offset", "0")) if layout == "appended" else 0
             if not 0 <= offset <= len(self.appended):
                 raise DataError(f"{self.path}: array {name!r} begins at byte {offset}, behind the end of the file.")
-            source = self.appended[offset:] if layout == "appended" else (element.text or "").strip().encode()
+            inline = b"" if layout == "appended" else (element.text or "").strip().encode()
+            source = self.appended[offset:] if layout == "appended" else memoryview(inline)
             data = self._bytes(_Source(source, raw=layout == "appended" and self.raw), size, name)
             values = np.frombuffer(data, dtype=dtype)
         if values.size != tuples * components:
             raise DataError(
                 f"{self.path}: array {name!r} holds {values.size} numbers, declared are {tuples * components}."
             )
-        native = values.astype(dtype.newbyteorder("="))
+        native = values.astype(dtype.newbyteorder("="), copy=False)
         return native.reshape(tuples, components) if components > 1 else native
 
-    def _bytes(self, source: "_Source", size: int, name: str) -> bytes:
+    def _bytes(self, source: "_Source", size: int, name: str) -> bytes | memoryview:
         if self.compressor is None:
             header_and_data = source.take(self.word.itemsize + size)
             (length,) = np.frombuffer(header_and_data[: self.word.itemsize], self.word).tolist()
@@ -142,7 +161,7 @@ class _File:
             raise DataError(f"{self.path}: array {name!r} declares {blocks} blocks, more than the file holds.")
         header = np.frombuffer(source.take((3 + blocks) * self.word.itemsize), self.word).tolist()
         lengths, found = header[3:], []
-        packed = source.take(sum(lengths))
+        packed = memoryview(source.take(sum(lengths)))
         if len(packed) < sum(lengths):
             raise DataError(f"{self.path}: array {name!r} is cut off.")
         left = size
@@ -170,23 +189,23 @@ class _Elements(ElementTree.TreeBuilder):
 class _Source:
     """Bytes that are taken from the front, raw or from base64; each take of base64 is a run with its own padding."""
 
-    def __init__(self, data: bytes, *, raw: bool):
+    def __init__(self, data: memoryview, *, raw: bool):
         self.data, self.raw = data, raw
 
-    def peek(self, count: int) -> bytes:
+    def peek(self, count: int) -> bytes | memoryview:
         if self.raw:
             return self._checked(self.data[:count], count)
         return self._checked(
             base64.b64decode(self.data[: 4 * math.ceil((count + 2) / 3)], validate=True)[:count], count
         )
 
-    def take(self, count: int) -> bytes:
+    def take(self, count: int) -> bytes | memoryview:
         taken = count if self.raw else 4 * math.ceil(count / 3)
         data, self.data = self.data[:taken], self.data[taken:]
         return data if self.raw else base64.b64decode(data, validate=True)[:count]
 
     @staticmethod
-    def _checked(data: bytes, count: int) -> bytes:
+    def _checked(data: bytes | memoryview, count: int) -> bytes | memoryview:
         if len(data) < count:
             raise ValueError("cut off")
         return data
