@@ -10,6 +10,8 @@ import zlib
 import h5py
 import numpy as np
 import pytest
+from scipy.io import savemat
+from scipy.sparse import csc_array
 
 from ssno.data.errors import DataError
 from ssno.data.files import probe, whole_arrays
@@ -244,6 +246,23 @@ def test_compressed_matlab_variables_that_claim_too_much_are_refused(tmp_path, d
     (tmp_path / "a.mat").write_bytes(head + struct.pack("<II", 15, len(body)) + body)
     with pytest.raises(DataError, match=f"a variable claims {claimed} bytes, too many for a file of"):
         contents_of(tmp_path / "a.mat")
+
+
+def test_two_arrays_of_one_name_are_both_refused(tmp_path) -> None:
+    def matlab(**variables: object) -> bytes:
+        savemat(tmp_path / "part.mat", variables)
+        return (tmp_path / "part.mat").read_bytes()
+
+    dense, sparse = matlab(u=np.eye(4), v=np.ones(3)), matlab(u=csc_array(np.eye(4)))
+    for first, second in ((dense, sparse), (sparse, dense), (dense, dense)):
+        (tmp_path / "a.mat").write_bytes(first + second[128:])
+        assert contents_of(tmp_path / "a.mat").refused["u"] == "occurs more than once in the file"
+        with pytest.raises(DataError, match="'u' in .* occurs more than once in the file"):
+            _ = contents_of(tmp_path / "a.mat")["u"]
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        for name in ("u", "u.npy", "v.npy"):
+            archive.writestr(name, npy("(3, 4)", bytes(48)))
+    assert list(contents_of(tmp_path / "a.npz").arrays) == ["v"]
 
 
 def test_chunks_stored_in_more_bytes_than_they_have_are_refused(tmp_path) -> None:

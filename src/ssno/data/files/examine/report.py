@@ -21,15 +21,27 @@ class Report:
         self.answer: Record = {"kind": kind, "arrays": [], "groups": {}, "refused": {}}
         self.budget = budget
         self.reads = budget > 0
+        self.names: set[str] = set()
 
     def add(self, name: str, shape: tuple[int, ...], dtype: np.dtype, **more: Any) -> None:
         """An array that may be read."""
-        record = {"name": name, "shape": [int(n) for n in shape], "dtype": dtype.str, "attributes": {}, "dims": []}
-        self.answer["arrays"].append(record | more)
+        if self._is_new(name):
+            record = {"name": name, "shape": [int(n) for n in shape], "dtype": dtype.str, "attributes": {}, "dims": []}
+            self.answer["arrays"].append(record | more)
 
     def refuse(self, name: str, why: str) -> None:
         """Something that may not."""
-        self.answer["refused"][name] = why
+        if self._is_new(name):
+            self.answer["refused"][name] = why
+
+    def _is_new(self, name: str) -> bool:
+        """Whether a name occurs for the first time; of two arrays with one name nobody knows which is meant."""
+        if name not in self.names:
+            self.names.add(name)
+            return True
+        self.answer["arrays"] = [record for record in self.answer["arrays"] if record["name"] != name]
+        self.answer["refused"][name] = "occurs more than once in the file"
+        return False
 
 
 def why_not(dtype: np.dtype) -> str | None:
