@@ -124,14 +124,23 @@ def test_a_reader_who_has_seen_enough_ends_the_command_silently() -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def loaded_by(*words: str) -> tuple[set[str], str]:
+    """The modules that a command has imported when it is done, and what it printed."""
+    program = "import sys; from ssno.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    return {*done.stderr.split()}, done.stdout
+
+
 def test_the_first_words_need_no_numerical_library() -> None:
-    program = (
-        "import sys; from ssno.cli.main import main; main(sys.argv[1:]); assert not {'torch', 'numpy'} & {*sys.modules}"
-    )
-    for words in (["--help"], ["--version"]):
-        done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("ssno 0.")
+    for words in ("--help", "--version"):
+        modules, printed = loaded_by(words)
+        assert not {"torch", "numpy"} & modules
+    assert printed.startswith("ssno 0.")
+
+
+def test_the_list_of_models_loads_what_it_needs() -> None:
+    modules, _ = loaded_by("models")  # a second each, but for the last, which imports them all
+    assert not {"torch._dynamo", "scipy", "matplotlib", "ssno.evaluation"} & modules
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from ssno.evaluation.ship import ship
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models import bundled
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.stated import stated_of
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
 from ssno.runs.saved import load_forecaster
-from ssno.runs.stated import stated_of
 
 
 @pytest.fixture(scope="session")

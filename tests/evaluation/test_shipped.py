@@ -11,9 +11,9 @@ from ssno.data.make.generate import generate
 from ssno.evaluation.evaluate import evaluate
 from ssno.forecasting.scores import score
 from ssno.models.count import count_parameters
+from ssno.models.stated import stated_of
 from ssno.runs.folder import open_run
 from ssno.runs.saved import load_forecaster
-from ssno.runs.stated import stated_of
 
 
 @pytest.mark.parametrize("name", ["ks-0.1-64", "burgers-64"])

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from ssno.base.amounts import number
 from ssno.evaluation.comparison import Row, metric_sheet
-from ssno.evaluation.tables import Sheet, csv_text, number, write_text
+from ssno.evaluation.tables import Sheet, csv_text, write_text
 from ssno.forecasting.scores import Runaway, Scores
 
 

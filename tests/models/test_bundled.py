@@ -10,8 +10,8 @@ from ssno.evaluation.ship import FILES, LARGEST, texts
 from ssno.models import bundled
 from ssno.models.bundled import bundled_folders, locate, results_folder
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.stated import stated_of
 from ssno.runs.saved import load_forecaster
-from ssno.runs.stated import stated_of
 
 
 @pytest.fixture

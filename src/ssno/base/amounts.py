@@ -3,6 +3,8 @@
 What a dry run foresees has the same names everywhere, in Python and in JSON: `seconds`, `memory_bytes`, `disk_bytes`.
 """
 
+import math
+
 
 def duration(seconds: float) -> str:
     """850 ms, 12.3 s, 42 min, 5.1 h."""
@@ -27,3 +29,14 @@ def cost_rows(seconds: float, memory_bytes: int, disk_bytes: int) -> list[tuple[
 def cost_words(seconds: float, memory_bytes: int, disk_bytes: int) -> str:
     """What something will take, in a clause."""
     return f"about {duration(seconds)}, {byte_size(memory_bytes)} of memory, {byte_size(disk_bytes)} on disk"
+
+
+def number(value: float | int | None) -> str:
+    """Three digits that matter; what is not known or not finite says so."""
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"

@@ -7,11 +7,12 @@ from typing import Any
 import tyro
 
 from ssno.base import to_text
+from ssno.base.amounts import number
 from ssno.base.terminal import Console
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
-from ssno.evaluation.tables import Sheet, check_tables, csv_text, number, write_text
+from ssno.evaluation.tables import Sheet, check_tables, csv_text, write_text
 from ssno.models.bundled import locate, results_folder
 from ssno.runs.layout import evaluation_file
 

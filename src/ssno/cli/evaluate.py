@@ -7,6 +7,7 @@ import tyro
 from rich.table import Table
 
 from ssno.base import byte_size, duration, to_text
+from ssno.base.amounts import number
 from ssno.base.live_memory import peak_memory
 from ssno.base.terminal import Console
 from ssno.cli.other_data import other_data, warn_of_other_grid, warn_of_other_step
@@ -19,10 +20,10 @@ from ssno.evaluation.evaluate import choose, described_by, first_forecasts, fore
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
-from ssno.evaluation.tables import Sheet, check_tables, csv_text, number, write_text
+from ssno.evaluation.tables import Sheet, check_tables, csv_text, write_text
+from ssno.models.stated import Stated, stated_of
 from ssno.native.precision import Precision
 from ssno.runs.folder import open_run
-from ssno.runs.stated import Stated, stated_of
 
 LISTED = 8  # forecasts that ran away and are printed; --json has them all
 DISK_BYTES = 2**15

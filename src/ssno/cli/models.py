@@ -5,22 +5,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from ssno.base import byte_size, to_text
+from ssno.base.amounts import number
 from ssno.base.terminal import Console
-from ssno.evaluation.ship import FILES
-from ssno.evaluation.tables import number
 from ssno.models.bundled import bundled_folders
 from ssno.models.config import OperatorConfig
-from ssno.models.count import count_parameters
+from ssno.models.count import parameters_of
 from ssno.models.history import FramesConfig, MemoryConfig
-from ssno.models.pretrained import read_model_document
+from ssno.models.pretrained import FILES, read_model_document
 from ssno.models.registry import known_models, model_config
-from ssno.runs.stated import stated_of
+from ssno.models.stated import stated_of
 
 
 def models(*, json: bool = False) -> None:
@@ -74,7 +72,7 @@ def describe(config: type[OperatorConfig]) -> dict[str, Any]:
 def size_in(config: type[OperatorConfig], n_dims: int) -> int | None:
     """Parameters on grids of so many axes; None if the model does not exist there."""
     try:
-        return count(config(n_dims=n_dims))
+        return parameters_of(config(n_dims=n_dims))
     except ValueError:
         return None
 
@@ -87,7 +85,7 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
     return {
         "name": folder.name,
         "model": values["model"],
-        "parameters": count(model_config(values["model"]).from_json(values)),
+        "parameters": parameters_of(model_config(values["model"]).from_json(values)),
         "bytes": sum((folder / file).stat().st_size for file in FILES),
         "stated": None if stated is None else asdict(stated),
     }
@@ -108,12 +106,6 @@ def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
         size = byte_size(row["bytes"])
         table.add_row(f"{row['name']}\n{data}", row["model"], f"{row['parameters']:,}", *errors, size)
     return table
-
-
-def count(config: OperatorConfig) -> int:
-    """Number of parameters, without making room for them."""
-    with torch.device("meta"):
-        return count_parameters(config.build())
 
 
 def past(config: OperatorConfig) -> str:

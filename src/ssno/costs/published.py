@@ -18,14 +18,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.unet import HALVINGS, UNetConfig
 from ssno.models.config import OperatorConfig
-from ssno.models.count import count_parameters
+from ssno.models.count import parameters_of
 from ssno.models.ssno import SSNOConfig
 
 FRAMES = 4
@@ -82,8 +80,7 @@ def _ffno(config: FFNOConfig, points: int) -> float | int:
 
 
 def _ssno(config: SSNOConfig, points: int) -> float | int:
-    with torch.device("meta"):
-        return count_parameters(config.build()) * points
+    return parameters_of(config) * points
 
 
 RULES: dict[type, Callable[[Any, int], float | int]] = {

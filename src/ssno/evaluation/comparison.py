@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from ssno.base.amounts import number
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.tables import Sheet, number
+from ssno.evaluation.tables import Sheet
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import Scores, score
 from ssno.models.count import count_parameters

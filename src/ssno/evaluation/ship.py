@@ -20,12 +20,11 @@ from ssno.data.store.manifest import DESCRIPTION, read_manifest
 from ssno.evaluation.evaluate import fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import bundled
+from ssno.models.pretrained import FILES
+from ssno.models.stated import Stated
 from ssno.runs.folder import RunFolder, open_run
-from ssno.runs.layout import CONFIG, WEIGHTS
-from ssno.runs.stated import Stated
 
 LARGEST = 2_000_000  # bytes of a checkpoint: the package carries all of them
-FILES = (WEIGHTS, CONFIG)
 
 
 def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bool = False) -> Path:

@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.amounts import number
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.tables import Sheet, number
+from ssno.evaluation.tables import Sheet
 from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
 from ssno.metrics.relative import frame_errors, weighed

@@ -5,7 +5,6 @@ A `Sheet` is a table of words, made once and shown in either form; a CSV file is
 
 import csv
 import io
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,17 +75,6 @@ class Sheet:
                 "",
             ]
         )
-
-
-def number(value: float | int | None) -> str:
-    """Three digits that matter; what is not known or not finite says so."""
-    if value is None or math.isnan(value):
-        return "-"
-    if math.isinf(value):
-        return "inf"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
 def csv_text(records: Sequence[Mapping[str, Any]]) -> str:

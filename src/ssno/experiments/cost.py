@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ssno.base.amounts import number
 from ssno.costs.cost import Contest, contestants, run_contest
-from ssno.evaluation.tables import Sheet, number
+from ssno.evaluation.tables import Sheet
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import GFLOPS, LATENCIES
 from ssno.experiments.results import Results

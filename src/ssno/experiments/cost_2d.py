@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ssno.base.amounts import number
 from ssno.costs.cost import Contest, contestants, run_contest
-from ssno.evaluation.tables import Sheet, number
+from ssno.evaluation.tables import Sheet
 from ssno.experiments.cost import LEAST_ROUNDS, MEMORY_LIMIT
 from ssno.experiments.experiment import Conclusion, Experiment
 from ssno.experiments.paper import PARAMETERS_2D

@@ -19,6 +19,7 @@ from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+FILES = (WEIGHTS, CONFIG)
 LARGEST = 2**36
 """Bytes of weights that are read at most."""
 Model = TypeVar("Model", bound="Pretrained")

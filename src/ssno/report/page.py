@@ -8,10 +8,10 @@ The template around them is `ssno.report.shell`. Nothing is fetched: the page fo
 
 from collections.abc import Sequence
 
+from ssno.base.amounts import number
 from ssno.evaluation.record import Evaluation
 from ssno.evaluation.seeds import check_comparable, group_by_seed
 from ssno.evaluation.statistics import rank
-from ssno.evaluation.tables import number
 from ssno.plots.bands import error_bands
 from ssno.report.contents import RunReport
 from ssno.report.markup import section, table, text

@@ -7,11 +7,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from ssno.base.amounts import number
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.evaluate import rows_of
 from ssno.evaluation.findings import RunInspection
 from ssno.evaluation.record import Evaluation
-from ssno.evaluation.tables import number
 from ssno.forecasting.scores import Scores
 from ssno.metrics.correlation import CORRELATED, VALID
 from ssno.metrics.spectrum import energy_spectrum

@@ -1,12 +1,12 @@
 """Runs on disk: their description, options, folder, checkpoints, log, and the forecasters they leave behind."""
 
+from ssno.models.stated import Stated, stated_of
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, read_progress, save_checkpoint
 from ssno.runs.folder import RunFolder, open_run
 from ssno.runs.log import read_log
 from ssno.runs.options import Recipe, TrainOptions, recipe
 from ssno.runs.run import Run, read_run
 from ssno.runs.saved import load_forecaster
-from ssno.runs.stated import Stated, stated_of
 from ssno.runs.unrolling import Rollout, Stage
 
 __all__ = [
