@@ -10,7 +10,6 @@ from ssno.data.normalise import fit
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.folder import open_run
-from ssno.runs.saved import reference_spacing
 
 
 @pytest.fixture
@@ -51,8 +50,6 @@ def test_units_of_another_type_are_named(as_users_call_it, run, name, value, mes
     damaged(run, name, value)
     with pytest.raises(ValueError, match=rf"config.json is damaged: {message}"):
         open_run(run)
-    with pytest.raises(ValueError, match=rf"config.json is damaged: {message}"):
-        reference_spacing(run)
 
 
 @pytest.mark.parametrize(

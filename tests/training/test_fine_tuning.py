@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.data.normalise import Normaliser, Normalisers, kept_units
 from ssno.data.options import DataOptions
 from ssno.forecasting.rollout import rollout
+from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.options import TrainOptions
-from ssno.runs.run import Run
+from ssno.runs.run import Run, read_run
 from ssno.runs.saved import load_forecaster
 from ssno.training.reporter import Silent
 from ssno.training.train import train
@@ -31,18 +33,61 @@ def two_grids(tmp_path):
     return tmp_path, replace(run, train=frozen, start_from=str(tmp_path / "first"))
 
 
-def test_fine_tuning_on_another_grid_keeps_the_kernels_lengths(two_grids) -> None:
+def test_fine_tuning_on_another_grid_makes_it_the_reference(two_grids) -> None:
     folder, run = two_grids
     source = load_forecaster(folder / "first")
     tuned = train(replace(run, data=replace(run.data, points=32)), folder=folder / "tuned", reporter=Silent())
-    assert tuned.spacing == source.spacing == (1 / 16,)
     fine = replace(run.data, points=32).load("valid")
+    assert source.spacing == (1 / 16,)
+    assert tuned.spacing == fine.spacing == (1 / 32,)
     frames = fine.read([0]).state[:, :4]
-    for forecaster in (tuned, load_forecaster(folder / "tuned")):
-        forecast = rollout(forecaster, frames, 3, spacing=fine.spacing)
-        torch.testing.assert_close(forecast, rollout(source, frames, 3, spacing=fine.spacing), rtol=1e-4, atol=1e-4)
+    apart = rollout(source, frames, 3, spacing=fine.spacing)  # on copies of the trained grid
+    assert source.copies((32,), spacing=fine.spacing) == (2,)
+    for forecaster in (tuned, load_forecaster(folder / "tuned")):  # long waves start where they were
+        assert forecaster.copies((32,), spacing=fine.spacing) == (1,)
+        torch.testing.assert_close(rollout(forecaster, frames, 3, spacing=fine.spacing), apart, rtol=0, atol=0.03)
     again = replace(run, data=replace(run.data, points=32), train=replace(run.train, epochs=2))
-    assert train(again, folder=folder / "tuned", resume=True, reporter=Silent()).spacing == (1 / 16,)
+    resumed = train(again, folder=folder / "tuned", resume=True, reporter=Silent())
+    assert resumed.spacing == (1 / 32,)
+    assert resumed.normalisers == tuned.normalisers
+
+
+def test_the_finest_of_several_grids_is_the_reference(two_grids) -> None:
+    folder, run = two_grids
+    fresh = replace(run, start_from=None, data=replace(run.data, points=None), train=replace(run.train, grids=(8, 16)))
+    trained = train(fresh, folder=folder / "several", reporter=Silent())
+    assert trained.spacing == (1 / 16,)
+    assert trained.spacings == ((1 / 8,), (1 / 16,))
+    assert read_run(folder / "several").data.points == 16
+    again = replace(read_run(folder / "several"), train=replace(fresh.train, epochs=2))
+    assert train(again, folder=folder / "several", resume=True, reporter=Silent()).spacing == (1 / 16,)
+
+
+def test_fine_tuning_keeps_the_units_of_the_weights_and_gets_better(two_grids) -> None:
+    folder, run = two_grids
+    waves = np.load(folder / "waves.npy")
+    np.save(folder / "shifted.npy", 3 * waves + 2)
+    shifted = replace(run.data, name=str(folder / "shifted.npy"))
+    options = replace(run.train, learning_rate=1e-3, epochs=3)
+    tuned = train(replace(run, data=shifted, train=options), reporter=Silent())
+    source = load_forecaster(folder / "first")
+    assert tuned.normalisers.state.scale == source.normalisers.state.scale
+    errors = [score(one, shifted.load("valid")).means["rel_l2_onestep"] for one in (source, tuned)]
+    assert errors[1] < errors[0]
+    refitted = replace(options, refit_normalisation=True, learning_rate=1e-30, epochs=1)
+    other = train(replace(run, data=shifted, train=refitted), reporter=Silent())
+    assert other.normalisers.state.scale[0] == pytest.approx(3 * source.normalisers.state.scale[0], rel=1e-3)
+
+
+def test_a_field_that_was_constant_takes_the_units_of_the_new_data() -> None:
+    def one(shift: float, scale: float) -> Normaliser:
+        return Normaliser("zscore", ("nu",), (shift,), (scale,), (0.0,))
+
+    state = Normaliser("zscore", ("u",), (1.0,), (2.0,), (0.1,))
+    fitted = Normalisers(Normaliser("minmax", ("v",), (5.0,), (9.0,), (0.3,)), one(0.2, 0.1))
+    kept = kept_units(Normalisers(state, one(0.1, 0.0)), fitted)
+    assert kept.state == replace(state, fields=("v",))
+    assert kept.context == one(0.2, 0.1)
 
 
 def test_fine_tuning_on_other_data_makes_their_grid_the_reference(two_grids) -> None:

@@ -10,7 +10,7 @@ from ssno.base import byte_size, duration, to_text
 from ssno.base.amounts import number
 from ssno.base.live_memory import peak_memory
 from ssno.base.terminal import Console
-from ssno.cli.other_data import other_data, warn_of_other_grid, warn_of_other_step
+from ssno.cli.other_data import other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.options import DataOptions
@@ -102,6 +102,8 @@ def evaluate(
             if points is None:
                 warn_of_other_grid(opened, evaluation.points)
             warn_of_other_step(opened, evaluation.times)
+    for evaluation in found:
+        warn_of_copies(evaluation.copies)
     if ensemble:
         found.append(evaluate_ensemble(runs, data=others[0], **chosen, batch_size=batch_size))
     if csv is not None:

@@ -26,8 +26,10 @@ def other_data(run: Path, data: str | None, read: ReadOptions) -> str | DataOpti
 
 def warn_of_other_data(run: RunFolder, data: Trajectories, *, points_asked: bool) -> None:
     """Say so if data have another grid, unless it was asked for, or another time step than those of training."""
+    points = [axis.points for axis in data.axes]
     if not points_asked:
-        warn_of_other_grid(run, [axis.points for axis in data.axes], data.spacing)
+        warn_of_other_grid(run, points, data.spacing)
+    warn_of_copies(run.forecaster.copies(points, spacing=data.spacing))
     warn_of_other_step(run, data.times.tolist())
 
 
@@ -51,6 +53,15 @@ def warn_of_other_grid(run: RunFolder, points: Sequence[int], spacing: Sequence[
         say(
             f"ssno: WARNING: points of these data are {here} apart, those {run.name} was trained on {there}. Errors on "
             "another grid can be far larger (docs/any-grid.md)."
+        )
+
+
+def warn_of_copies(copies: Sequence[int]) -> None:
+    """Say so if a forecast is made of interleaved copies of the trained grid."""
+    if any(count > 1 for count in copies):
+        say(
+            f"ssno: NOTE: finer than the trained grid: {' x '.join(map(str, copies))} interleaved copies of it, each "
+            "forecast by itself: more points, no finer physics (docs/any-grid.md)."
         )
 
 

@@ -112,6 +112,12 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
     clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
     if command.run.start_from is not None and clash:
         raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
+    units = sorted({"train.normalisation", "train.increment"} & given)
+    if command.run.start_from is not None and units and not command.run.train.refit_normalisation:
+        raise ValueError(
+            f"`--start-from` keeps the units of that run. Leave out {', '.join(units)}, or give "
+            "--train.refit-normalisation to fit them to these data."
+        )
     run = overridden(read_run(folder), command.run, given) if resume else command.run
     try:
         data, valid = load(run.data, generate=command.generate, dry_run=command.dry_run)

@@ -153,6 +153,22 @@ class Normalisers(NamedTuple):
     context: Normaliser
 
 
+def kept_units(known: Normalisers, fitted: Normalisers) -> Normalisers:
+    """The `known` normalisers for other data of the same fields, as weights that were trained with them expect.
+
+    A field that was constant there has no units: it takes the `fitted` ones. So does a mask, which is 0 and 1 in both.
+    """
+    return Normalisers(*(_kept(*both) for both in zip(known, fitted, strict=True)))
+
+
+def _kept(known: Normaliser, fitted: Normaliser) -> Normaliser:
+    numbers = {}
+    for name in ("shift", "scale", "increment"):
+        each = zip(getattr(known, name), getattr(fitted, name), known.scale, strict=True)
+        numbers[name] = tuple(before if scale >= SMALLEST else now for before, now, scale in each)
+    return replace(fitted, method=known.method, **numbers)
+
+
 def fit(data: Trajectories, method: Method = "minmax", *, context_method: Method | None = None) -> Normalisers:
     """Fit on the training split, all frames and points but masked ones; context uses `context_method`, or the same."""
     summary = summarise(data)

@@ -40,6 +40,8 @@ class Evaluation:
     """Which part of them: train, valid, test."""
     points: tuple[int, ...]
     """Grid points along each axis."""
+    copies: tuple[int, ...] = ()
+    """Of how many interleaved copies of the trained grid the forecasts consist along each axis."""
     trajectories: int
     """How many were forecast."""
     given_until: float

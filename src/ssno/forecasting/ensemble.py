@@ -91,6 +91,10 @@ class Ensemble(nn.Module):
         """Where there are no data."""
         return self.forecasters[0].outside(context)
 
+    def copies(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
+        """Of how many interleaved copies of the trained grid forecasts consist, those of the first member."""
+        return self.forecasters[0].copies(grid, spacing=spacing)
+
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
         """The finest grid that a member prefers to `grid`."""
         wanted = [member.working_grid(grid, spacing=spacing) for member in self.forecasters]

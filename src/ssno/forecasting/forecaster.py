@@ -197,6 +197,11 @@ class Forecaster(nn.Module):
         )
         return tuple(grid) if other is None or wanted is None or known else wanted(grid, spacing=other)
 
+    def copies(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
+        """Of how many interleaved copies of the trained grid a forecast on `grid` consists along each axis."""
+        other, counted = self.spacing_for_model(spacing), getattr(self.model, "copies", None)
+        return (1,) * len(grid) if other is None or counted is None else counted(grid, spacing=other)
+
     def spacing_for_model(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
         """The spacing as the model takes it, None on the grid that its weights refer to.
 

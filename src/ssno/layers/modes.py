@@ -169,28 +169,37 @@ class Modes(nn.Module):
         return continuous_kernel(damping, frequency, self.weight(), positions=positions)
 
 
+SYSTEM = ("log_damping", "frequency", "log_step", "input_weight", "output_weight")
+"""The parameters of `Modes` that make a kernel, in the order of `Systems`."""
+
+
 def kernels_of(
     systems: Sequence[Modes], length: int, *, spacing: float = 1.0, boundary: Boundary = "zero"
 ) -> Float[Tensor, "s h l"]:
     """The kernels of several systems of one kind, input gain included, in one go: channels are simply more rows."""
-    first = systems[0]
-    names = ("log_damping", "frequency", "log_step", "input_weight", "output_weight")
-    parameters = Systems(*(together([getattr(system, name) for system in systems]) for name in names))
-    if first.discretisation == "zoh":
-        rows = sampled_kernels(parameters, length=length, spacing=spacing, boundary=boundary)
-        return rows.unflatten(0, (len(systems), -1))
+    parameters = Systems(*(together([getattr(system, name) for system in systems]) for name in SYSTEM))
+    rows = sample(parameters, systems[0].discretisation, length=length, spacing=spacing, boundary=boundary)
+    return rows.unflatten(0, (len(systems), -1))
+
+
+def sample(
+    parameters: Systems, discretisation: Discretisation, *, length: int, spacing: float, boundary: Boundary
+) -> Float[Tensor, "h l"]:
+    """The kernels of these parameters, input gain included."""
+    if discretisation == "zoh":
+        return sampled_kernels(parameters, length=length, spacing=spacing, boundary=boundary)
     log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
     damping, step = torch.exp(log_damping), torch.exp(log_step) * spacing
     weight = times(pair(entering), pair(leaving))
-    if first.discretisation == "exact":
-        require_circle(boundary, first.discretisation)
+    if discretisation == "exact":
+        require_circle(boundary, discretisation)
         apart = step[:, None]
         scaled = Pair(weight.re * apart, weight.im * apart)
         rows = band_kernel(damping * apart, frequency * apart, scaled, length=length)
     else:
-        modes = DISCRETISATIONS[first.discretisation](damping, frequency, step)
+        modes = DISCRETISATIONS[discretisation](damping, frequency, step)
         rows = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
-    return rows.to(parameters.log_step.dtype).unflatten(0, (len(systems), -1))
+    return rows.to(parameters.log_step.dtype)
 
 
 def together(parts: Sequence[Tensor]) -> Tensor:

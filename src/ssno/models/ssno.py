@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_pairs, require_positive
 from ssno.layers.block import scan_weights
+from ssno.layers.continuation import continue_onto
 from ssno.layers.film import Film, modulated, without_means
 from ssno.layers.head import Head
 from ssno.layers.modes import ModeOptions, require_circle, require_fading_images
@@ -216,6 +217,27 @@ class ScanOperator(MemoryOperator, Pretrained):
             return points
         learned, _ = learned_grid(points, step)
         return learned * max(2, math.ceil(points / learned))
+
+    def copies(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
+        """Into how many interleaved copies of the learned grid each axis falls; they never exchange anything."""
+        if self.config.modes.transfer == "sampled":
+            return (1,) * self.config.n_dims
+        relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
+        working = self.working_grid(grid, spacing=spacing)
+        steps = [step * points / finer for step, points, finer in zip(relative, grid, working, strict=True)]
+        return tuple(sublattices(points, step) or 1 for points, step in zip(working, steps, strict=True))
+
+    def refer_to(self, grid: Sequence[int], *, spacing: Sequence[float], step: Sequence[float]) -> None:
+        """Make a grid the reference of the weights, as it is for training on it (`ssno.layers.continuation`).
+
+        `spacing` is that of the grid; `step` is the same in units of the present reference, one number per axis.
+        """
+        if any(ratio != 1 for ratio in step):
+            for block in (*self.blocks_before, *self.blocks_after):
+                for scanned, length, ratio in block.scans_on(grid, step):
+                    for one in scanned:
+                        continue_onto(one, length, ratio)
+        self.config = replace(self.config, reference_spacing=tuple(spacing))
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Tensor | None]:
         """Lift and sweep; with film, scales and shifts of the second half pass memory by."""

@@ -146,6 +146,11 @@ class SphereSSNO(ScanOperator):
         rings = 2 * -(-needed // 4)  # half of what is needed, even
         return SphereGrid(rings, 2 * rings, "gauss")
 
+    def refer_to(self, grid: Sequence[int], *, spacing: Sequence[float], step: Sequence[float]) -> None:
+        """As for SS-NO, on the grid where the scans are done."""
+        inner = self.inner_grid(grid)
+        super().refer_to((inner.nlat, inner.nlon), spacing=spacing, step=step)
+
     def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
         """The given one: a meridian is no circle that waves could be resampled on."""
         return tuple(grid)

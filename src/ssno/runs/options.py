@@ -49,7 +49,9 @@ class TrainOptions:
     mirror: Mirror = "none"
     """Mirror images of the data that also obey their equation, each shown half of the time: u(-x) or -u(-x)."""
     normalisation: Normalisation = "zscore"
-    """Units the model works in."""
+    """Units the model works in; a training that starts from weights keeps theirs."""
+    refit_normalisation: bool = False
+    """Fit the units to these data even if the training starts from weights, which then meet other numbers."""
     increment: bool = True
     """Predict the change since the last frame instead of the frame."""
     loss: Loss = "rel_l2"

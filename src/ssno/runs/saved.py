@@ -62,12 +62,6 @@ def read_units(folder: Path, document: Mapping[str, Any]) -> Units | None:
         raise ValueError(f"{folder / CONFIG} is damaged: {error} Take another copy of the run.") from None
 
 
-def reference_spacing(folder: Path) -> tuple[float, ...] | None:
-    """The grid spacing that the weights of a run refer to."""
-    units = read_units(folder, read_model_document(folder))
-    return None if units is None else units.spacing
-
-
 def run_folder_of(folder: Path) -> Path:
     """The folder with config.json: `folder` itself, or the run around a checkpoint folder such as `best` or `last`."""
     return folder.parent if has_checkpoint(folder) and not is_run(folder) else folder

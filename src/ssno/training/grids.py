@@ -2,7 +2,8 @@
 
 A grid is named by its points along the first axis; the other axes go in proportion. Fields are brought to it as a
 coarser dataset would be read: every n-th point where that fits, and on periodic axes otherwise their waves up to what
-the grid resolves. Weights refer to the grid of the dataset itself, the finest, on which runs are also validated.
+the grid resolves. Weights refer to the finest of the grids, on which runs are also validated; coarser ones meet the
+same kernels, cut to the waves that they resolve.
 
 Batches come in rounds of as many as there are grids, each grid once in a round, in an order drawn from (seed, epoch,
 round). A resumed run and every process of several therefore see the same.
@@ -17,6 +18,11 @@ from ssno.data.reduction import coarse_points, fitting
 from ssno.data.trajectories import Trajectories
 
 GRID = 4  # keeps the key of this draw apart from those of order, forcing and place
+
+
+def on_finest(data: Trajectories, grids: Sequence[int]) -> Trajectories:
+    """The trajectories on the finest of the grids; as they are if none is named."""
+    return on_grid(data, max(grids)) if grids and max(grids) != data.axes[0].points else data
 
 
 def on_grids(data: Trajectories, grids: Sequence[int]) -> tuple[Trajectories, ...]:

@@ -137,6 +137,8 @@ class Loop:
         if self.progress.step == 0:
             self._save(LAST)  # from the first step on there is something to resume
         with Interruption(stop_at=self.stop_at) as interruption, self._computing():
+            for note in self.task.notes:
+                self.reporter.say(note)
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:

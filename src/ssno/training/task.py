@@ -8,6 +8,7 @@ All three follow one rule: what is not said comes from the data (channels, axes,
 recipe (options; for models still to be built also their settings).
 """
 
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,21 @@ from ssno.data.defaults import defaults_of
 from ssno.data.division import hold_out
 from ssno.data.mirror import check_mirror
 from ssno.data.moments import check_finite
-from ssno.data.normalise import fit
+from ssno.data.normalise import Normalisers, fit, kept_units
+from ssno.data.reduction import coarse_points, fitting
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
-from ssno.runs.folder import open_run
+from ssno.models.pretrained import read_model_document
+from ssno.runs.folder import RunFolder, open_run
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as named_recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import Run, read_run
-from ssno.runs.saved import reference_spacing
+from ssno.runs.saved import Units, read_units
 from ssno.runs.unrolling import check_frames
-from ssno.training.grids import on_grids
+from ssno.training.grids import on_finest, on_grids
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Task:
     valid: Trajectories
     options: TrainOptions
     description: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    """What the log should say about the start."""
 
     def sections(self) -> dict[str, Any]:
         """What config.json says about the run."""
@@ -89,20 +94,60 @@ def task_for(
 
 
 def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resumed: Path | None = None) -> Task:
-    """The training that a run describes, on its data; a resumed one has its weights in its checkpoint."""
-    spacing = None
-    if resumed is not None and run.start_from is not None:
-        run, spacing = replace(run, model=read_run(resumed).model), reference_spacing(resumed)
+    """The training that a run describes, on its data; a resumed one has its weights and units in its folder."""
+    if resumed is None and run.train.grids and max(run.train.grids) < data.axes[0].points:
+        grid = coarse_points(data.axes, max(run.train.grids))
+        run = replace(run, data=replace(run.data, points=grid[0], reduction=fitting(data.axes, grid)))
+    units, source, notes = None, None, []
+    if resumed is not None:
+        units = read_units(resumed, read_model_document(resumed))
+        run = run if run.start_from is None else replace(run, model=read_run(resumed).model)
     if resumed is not None or run.start_from is None:
         model: nn.Module = run.build_model()
     else:
         source = open_run(run.start_from)
         model = source.forecaster.model.train()
+        finest = on_finest(data, run.train.grids)
+        check_fit(model, finest)
+        if refer_to_grid(model, finest, source):
+            notes.append(f"kernels of {run.start_from} were continued onto this grid, now their reference")
         run = replace(run, model=model.config)
-        if source.dataset in (run.data.name, data.name):
-            spacing = source.forecaster.spacing  # another grid of the same domain: kernels keep their lengths
-    parts = {"window": run.window, "alignment": run.alignment, "spacing": spacing, "description": run.to_json()}
-    return checked(model, data, valid, run.train, **parts)  # type: ignore[arg-type]
+        if not run.train.refit_normalisation:
+            own = source.forecaster
+            chosen = replace(run.train, normalisation=own.normalisers.state.method, increment=own.increment)
+            run = replace(run, train=chosen)
+            notes.append(f"units are those of {run.start_from}; --train.refit-normalisation fits them to these data")
+    task = checked(
+        model,
+        data,
+        valid,
+        run.train,
+        window=run.window,
+        alignment=run.alignment,
+        description=run.to_json(),
+        units=units,
+        source=None if source is None or run.train.refit_normalisation else source.forecaster.normalisers,
+    )
+    return replace(task, notes=tuple(notes))
+
+
+def refer_to_grid(model: Any, data: Trajectories, source: RunFolder) -> bool:
+    """Let weights of an earlier run refer to the grid of the data that they are trained on now; whether they changed.
+
+    In the same box kernels keep their lengths; elsewhere they are taken as they are, in units of the grid.
+    """
+    if not hasattr(model, "refer_to"):
+        return False
+    before, shape = source.forecaster.spacing, tuple(axis.points for axis in data.axes)
+    same_box = source.dataset == data.name
+    if before is not None and source.grid is not None:
+        lengths = zip(source.grid, before, shape, data.spacing, strict=True)
+        same_box |= all(math.isclose(n * step, m * now, rel_tol=1e-6) for n, step, m, now in lengths)
+    step = (1.0,) * len(shape)
+    if before is not None and same_box:
+        step = tuple(now / then for now, then in zip(data.spacing, before, strict=True))
+    model.refer_to(shape, spacing=data.spacing, step=step)
+    return any(ratio != 1 for ratio in step)
 
 
 def checked(
@@ -114,9 +159,14 @@ def checked(
     window: Window,
     alignment: Alignment,
     description: dict[str, Any],
-    spacing: tuple[float, ...] | None = None,
+    units: Units | None = None,
+    source: Normalisers | None = None,
 ) -> Task:
-    """A task whose parts fit each other; what does not is refused before anything is computed or written."""
+    """A task whose parts fit each other; what does not is refused before anything is computed or written.
+
+    A resumed run brings its `units`; weights of another run bring those of their `source`.
+    """
+    data, valid = on_finest(data, options.grids), on_finest(valid, options.grids)
     views = on_grids(data, options.grids)
     for trajectories in (*views, data, valid):
         check_fit(model, trajectories)
@@ -126,13 +176,14 @@ def checked(
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
     check_finite(valid)
+    normalisers = fit(data, options.normalisation) if units is None else units.normalisers()
     forecaster = Forecaster(
         model,
-        normalisers=fit(data, options.normalisation),
+        normalisers=normalisers if source is None else kept_units(source, normalisers),
         increment=options.increment,
         window=window,
         alignment=alignment,
-        spacing=spacing or data.spacing,
+        spacing=data.spacing if units is None else units.spacing,
         spacings=[view.spacing for view in views] if options.grids else (),
         mask=data.mask,
     )
