@@ -176,7 +176,7 @@ def test_problems_are_named_with_their_trajectories(folder, capsys) -> None:
     arguments = ["--axes", "batch time x", "--no-draw", "--against", "mine.npz", "--periodic", "none", "--everything"]
     main(["data", "inspect", "bad.npz", *arguments])
     printed = capsys.readouterr().out.replace("\n", " ")
-    assert "! all: 1 trajectories are not finite: 3. Leave them out with" in printed
+    assert "! all: 1 trajectories are not finite: 3. Gaps (land, obstacles) are read with --mask nan;" in printed
     assert "! all: 1 trajectories occur twice: 2 = 1" in printed
     assert "! all: 1 stand still for a step: 4" in printed
     assert "! all shares 29 frames with mine.npz:all, 5 trajectories entirely" in printed

@@ -193,7 +193,8 @@ def findings(found: Inspection) -> list[str]:
         if report.not_finite:
             lines.append(
                 f"{report.split}: {len(report.not_finite)} trajectories are not finite: {some(report.not_finite)}. "
-                "Leave them out with `ssno data convert --drop-not-finite`."
+                "Gaps (land, obstacles) are read with --mask nan; leave broken ones out with "
+                "`ssno data convert --drop-not-finite`."
             )
         if report.duplicates:
             pairs = tuple(f"{late} = {early}" for early, late in report.duplicates)

@@ -30,7 +30,7 @@ from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manife
 from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
 
 CALLED = {"train": ("train",), "valid": ("valid", "val", "validation"), "test": ("test",)}  # folders and files
-SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy", ".mat"}
+SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy", ".mat", ".csv", ".tsv"}
 
 
 def load_dataset(

@@ -377,7 +377,8 @@ class Trajectories:
             raise DataError(
                 f"{names[c]!r} is not finite in trajectory {row}, frame "
                 f"{self.frame_index[t] + rows[n, 2]} of {where} ({len(bad)} such frames). "
-                "`ssno data inspect` lists them, `ssno data convert --drop-not-finite` leaves them out."
+                "`ssno data inspect` lists them. Gaps (land, obstacles) are read with --mask nan (--data.mask nan in "
+                "training); `ssno data convert --drop-not-finite` leaves broken trajectories out."
             )
 
 

@@ -2,8 +2,8 @@
 
 It reads one JSON request per line and answers with one JSON line. Asked to examine a file, it lists the arrays that can
 be read (name, shape, type, attributes, names of axes and, for plain files, where the numbers are) and those that will
-not be, with the reason. Asked to read numbers that must be decoded by Python (VTK's XML, chunks of a Zarr store), it
-sends them behind that line. The system limits its memory and its computing, its parent (`ssno.data.files.probe`) its
+not be, with the reason. Asked to read numbers that must be decoded by Python (CSV, VTK's XML, chunks of a Zarr store),
+it sends them behind that line. The system limits its memory and its computing, its parent (`ssno.data.files.probe`) its
 time and the bytes it may send.
 """
 
@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -51,6 +52,10 @@ def examine(path: str, budget: int) -> Record:
         from ssno.data.files.examine.torch_file import examine_torch
 
         kind, examiner = "a PyTorch file of tensors", examine_torch
+    elif path.lower().endswith((".csv", ".tsv")):
+        from ssno.data.files.examine.csv_files import examine_csv
+
+        kind, examiner = "CSV", examine_csv
     elif head.startswith(b"PK"):
         kind, examiner = "NPZ", examine_npz
     elif head.startswith((b"CDF\x01", b"CDF\x02")):
@@ -62,7 +67,7 @@ def examine(path: str, budget: int) -> Record:
 
         kind, examiner = "MATLAB", examine_matlab5
     elif not h5py.is_hdf5(path):
-        return {"error": "is not an HDF5, NetCDF, NPY, NPZ or MATLAB file"}
+        return {"error": "is not an HDF5, NetCDF, NPY, NPZ, MATLAB or CSV file"}
     try:
         return examiner(path, budget)
     except (DataError, MemoryError):
@@ -73,6 +78,10 @@ def examine(path: str, budget: int) -> Record:
 
 def read(request: Record) -> Mapping[str, np.ndarray]:
     """The numbers that a request names."""
+    if request["read"] == "csv":
+        from ssno.data.files.csv_text import read_numbers
+
+        return {"table": read_numbers(Path(request["path"]))}
     if request["read"] == "vtk":
         from ssno.data.files.examine.vtk_xml import read_vtk
 

@@ -317,7 +317,7 @@ def _parameters(contents: Contents, sizes: Mapping[str, int], *, used: set[str |
             continue
         if prod(stored.shape) == 1:
             found[short(name)] = np.full(count, contents.values(name).item())
-        elif listed and stored.shape == (count,):
+        elif stored.shape == (count,) and (listed or [meaning_of(dim) for dim in stored.dims] == ["batch"]):
             found[short(name)] = contents.values(name)
     return found
 

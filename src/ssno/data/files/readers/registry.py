@@ -7,7 +7,7 @@ from pathlib import Path
 from ssno.data.context import NONE, choose_context
 from ssno.data.errors import DataError
 from ssno.data.files.probe import BUDGET, Contents, contents_of
-from ssno.data.files.readers import airfrans, fourierflow, li, lpsda, pdebench, plain, poseidon, well
+from ssno.data.files.readers import airfrans, csv_columns, fourierflow, li, lpsda, pdebench, plain, poseidon, well
 from ssno.data.files.readers.protocol import Reader, ReadOptions
 from ssno.data.files.readers.zarr import is_zarr, zarr_contents
 from ssno.data.grids import periodic_flags
@@ -21,6 +21,7 @@ READERS: tuple[Reader, ...] = (
     fourierflow.READER,
     poseidon.READER,
     well.READER,
+    csv_columns.READER,
     plain.READER,
 )
 DEFAULTS = ReadOptions()
@@ -33,7 +34,7 @@ def examine(path: Path, *, budget: int = BUDGET) -> Contents:
 
 def reader_for(contents: Contents, options: ReadOptions = DEFAULTS) -> Reader:
     """The reader that knows this file. Naming `axes` or `arrays` means: as plain arrays."""
-    if options.axes is not None or options.arrays:
+    if (options.axes is not None or options.arrays) and not csv_columns.recognise(contents):
         return plain.READER
     for reader in READERS:
         if reader.recognise(contents):
