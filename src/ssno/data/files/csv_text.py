@@ -128,10 +128,10 @@ def _rows(path: Path, head: TableHead, most: int | None) -> Iterator[list[float]
                     f"{path}, line {number + 1}: {len(cells)} cells, but the first line has {head.columns}."
                 )
             for column, cell in enumerate(cells):
-                if not _is_number(cell) and cell.strip().lower() not in MISSING:
+                if cell.lower() not in MISSING and not _is_number(cell):
                     name = head.names[column] if head.names else str(column + 1)
                     raise DataError(f"{path}, line {number + 1}, column {name}: {cell[:40]!r} is not a number.")
-            yield [float(cell) if _is_number(cell) else float("nan") for cell in cells]
+            yield [float("nan") if cell.lower() in MISSING else float(cell) for cell in cells]
             taken += 1
 
 
@@ -150,6 +150,8 @@ def _lines(file: Iterator[str], path: Path) -> Iterator[str]:
 
 def _cells(line: str, delimiter: str) -> list[str]:
     """One line as cells; quotes may hold delimiters."""
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(delimiter)]
     try:
         return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])]
     except csv.Error:
