@@ -1,7 +1,10 @@
 """Compiling on demand: once, again when the source changes, and never a failure of the program."""
 
 import logging
+import os
 import shutil
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,60 @@ def test_without_a_home_one_line_says_so(source, monkeypatch, caplog) -> None:
     with caplog.at_level(logging.WARNING, logger="ssno"):
         assert build.library(source) is None
     assert "PyTorch does its work: Could not determine home directory." in caplog.text
+
+
+def built(source: Path) -> Path:
+    return build.build(source, compiler=build.compiler(), folder=build.cache_folder())
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "changed", "open to the group", "a link", "another user's"])
+def test_a_library_that_is_not_whole_or_not_ours_is_built_again(source, damage, tmp_path, monkeypatch) -> None:
+    path = built(source)
+    content, inode = path.read_bytes(), path.stat().st_ino
+    if damage == "open to the group":
+        path.chmod(0o770)
+    elif damage == "another user's":
+        real = os.lstat(path)
+        theirs = os.stat_result((*real[:4], real.st_uid + 1, *real[5:10]))
+        monkeypatch.setattr(Path, "lstat", lambda found: theirs if found == path else os.lstat(found))
+    elif damage == "a link":
+        path.rename(tmp_path / "planted.so")
+        path.symlink_to(tmp_path / "planted.so")
+    else:
+        path.write_bytes({"empty": b"", "half": content[: len(content) // 2], "changed": content[:-1] + b"x"}[damage])
+    (tmp_path / "keeps the inode").hardlink_to(path)
+    again = built(source)
+    monkeypatch.undo()
+    assert again == path, "compilers are deterministic"
+    assert again.lstat().st_ino != inode
+    assert again.read_bytes() == content
+    assert stat.S_IMODE(again.lstat().st_mode) == 0o700
+
+
+def test_a_library_is_kept_whatever_the_umask(source) -> None:
+    before = os.umask(0)
+    try:
+        path = built(source)
+    finally:
+        os.umask(before)
+    written = path.stat().st_mtime_ns
+    assert built(source).stat().st_mtime_ns == written
+
+
+def test_a_cache_folder_open_to_others_is_closed_and_one_of_others_is_not_used(source, monkeypatch, caplog) -> None:
+    folder = build.cache_folder()
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    built(source)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with caplog.at_level(logging.WARNING, logger="ssno"):
+        assert build.library(source) is None
+    assert "cache/ssno belongs to another user, so no library in it is loaded. Set XDG_CACHE_HOME" in caplog.text
+
+
+def test_two_processes_may_build_at_once(source) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: built(source), range(8)))
+    assert len(set(found)) == 1
+    assert [path.name for path in build.cache_folder().iterdir()] == [found[0].name]

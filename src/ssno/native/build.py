@@ -1,9 +1,13 @@
 """Compile C or C++ files once, for this machine, and load them.
 
-The library lies in the user's cache folder under a name made of everything that decides its content: source, flags,
-compiler and the instruction set it targets. So it is built again only when one of them changes, and a home folder
-shared by different machines holds one for each. Without a compiler, or with SSNO_NATIVE=0, there is no library: callers
-fall back to PyTorch, and one line in the log says so.
+The library lies in the user's cache folder under a name made of everything that decides its content (source, flags,
+compiler and the instruction set it targets) and of the content itself:
+
+    ~/.cache/ssno/scan-8b8ba9f98e76bdd1-SHA256.so
+
+So it is built again only when one of them changes, or when the file is not whole, not this user's or open to others;
+and a home folder shared by different machines holds one for each. Without a compiler, or with SSNO_NATIVE=0, there is
+no library: callers fall back to PyTorch, and one line in the log says so.
 """
 
 import ctypes
@@ -12,6 +16,7 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -24,6 +29,7 @@ CPP_FLAGS = ("-std=c++17", "-fno-trapping-math", "-fno-math-errno")
 THIS_MACHINE = ("-march=native", "-mcpu=native")  # the second is clang's on ARM
 THREADS = ("-fopenmp",)  # Apple's compiler has none
 LONGEST_BUILD = 120  # seconds
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 log = logging.getLogger("ssno")
 
@@ -47,7 +53,7 @@ def _built(sources: tuple[Path, ...]) -> ctypes.CDLL | None:
 
 
 def build(*sources: Path, compiler: str, folder: Path) -> Path:
-    """Compile into `folder` unless it is there; two processes may do so at once, the last one's file stays."""
+    """Compile into `folder` unless it is there; two processes may do so at once, either's file will do."""
     machine = first_accepted(compiler, THIS_MACHINE)
     flags = (*FLAGS, *machine)
     if sources[0].suffix == ".cpp":
@@ -55,17 +61,44 @@ def build(*sources: Path, compiler: str, folder: Path) -> Path:
     # The macros that a compiler predefines name its version and every instruction set it may use.
     target = _run([compiler, *machine, "-dM", "-E", "-x", "c", os.devnull])
     decides = "\0".join([*(source.read_text(encoding="utf-8") for source in sources), target, *flags])
-    finished = folder / f"{sources[0].stem}-{hashlib.sha256(decides.encode()).hexdigest()[:16]}.so"
-    if not finished.exists():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = finished.with_name(f"{finished.name}.{secrets.token_hex(4)}.partial")
-        units = [str(source) for source in sources if source.suffix != ".h"]
-        try:
-            _run([compiler, *flags, *units, "-o", str(partial), "-lm"])
-            os.replace(partial, finished)
-        finally:
-            partial.unlink(missing_ok=True)
+    name = f"{sources[0].stem}-{hashlib.sha256(decides.encode()).hexdigest()[:16]}-"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_folder(folder)
+    for found in folder.glob(f"{name}*.so"):
+        if is_whole_and_ours(found, content=found.stem.removeprefix(name)):
+            return found
+    partial = folder / f"{name}{secrets.token_hex(4)}.partial"
+    units = [str(source) for source in sources if source.suffix != ".h"]
+    try:
+        _run([compiler, *flags, *units, "-o", str(partial), "-lm"])
+        partial.chmod(0o700)
+        with open(partial, "rb") as file:
+            os.fsync(file.fileno())
+            finished = folder / f"{name}{hashlib.file_digest(file, 'sha256').hexdigest()}.so"
+        os.replace(partial, finished)
+    finally:
+        partial.unlink(missing_ok=True)
     return finished
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which somebody else may put libraries; one of ours that others may write to is closed."""
+    status = folder.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError(
+            f"{folder} belongs to another user, so no library in it is loaded. Set XDG_CACHE_HOME to a folder of yours."
+        )
+    if status.st_mode & OTHERS_WRITE:
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
+
+
+def is_whole_and_ours(path: Path, *, content: str) -> bool:
+    """Whether a library was written by this user, by nobody else since, and has the digest that its name says."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & OTHERS_WRITE:
+        return False
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == content
 
 
 def first_accepted(compiler: str, choices: tuple[str, ...]) -> tuple[str, ...]:
