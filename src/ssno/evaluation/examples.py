@@ -14,7 +14,7 @@ from torch import Tensor
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.metrics.relative import frame_errors
+from ssno.metrics.relative import frame_errors, with_room
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Examples:
 
     def step_errors(self) -> Float[Tensor, "n s"]:
         """Relative l2 error of every predicted frame; infinite where the forecast is not finite."""
-        errors = frame_errors(self.forecast, self.predicted_truth)
+        errors = frame_errors(*with_room(self.forecast, self.predicted_truth))
         return torch.where(errors.isfinite(), errors, torch.inf)
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from ssno.metrics.conserved import energy_drift, mean_drift
 from ssno.metrics.correlation import correlation_time, valid_time
 from ssno.metrics.points import Inside
-from ssno.metrics.relative import frame_errors, trajectory_errors
+from ssno.metrics.relative import frame_errors, trajectory_errors, with_room
 from ssno.metrics.root_mean_square import nrmse, vrmse
 from ssno.metrics.spectral import spectral_errors
 
@@ -50,6 +50,7 @@ def forecast_errors(
     """
     if inside is not None:
         forecast, truth = (field.masked_fill(~inside, 0.0) for field in (forecast, truth))
+    forecast, truth = with_room(forecast, truth)
     errors = {"rel_l2": trajectory_errors(forecast, truth), "rel_l2_step": frame_errors(forecast, truth)}
     if len(fields) > 1:
         for channel, name in enumerate(fields):

@@ -28,7 +28,7 @@ from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.masks import find_outside, hold
 from ssno.forecasting.rollout import rollout
-from ssno.metrics.relative import frame_errors, trajectory_errors, weighed
+from ssno.metrics.relative import frame_errors, trajectory_errors, weighed, with_room
 from ssno.metrics.runaway import NEVER, largest, runaway_step
 
 TRAINING = ("rel_l2", "rel_l2_normalised", "rel_l2_onestep")
@@ -223,4 +223,4 @@ def one_step_errors(
     truth = next_frames(frames.state)[:, max(first, missing) : last]
     if outside is not None:
         answers = hold(answers, outside[:, 1:][:, max(first, missing) : last])
-    return trajectory_errors(answers, truth)
+    return trajectory_errors(*with_room(answers, truth))

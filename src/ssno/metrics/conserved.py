@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ssno.base.device import float64
 from ssno.metrics.points import Inside, mean_over_points
-from ssno.metrics.relative import FLOOR
+from ssno.metrics.relative import over
 
 
 def mean_drift(
@@ -24,7 +24,7 @@ def mean_drift(
     """How far the mean over the grid is off, of each frame and field, relative to the rms of the truth."""
     difference = mean_over_points(float64(prediction) - float64(truth), inside).abs()
     scale = (2 * energy(truth, inside)).mean(1, keepdim=True).sqrt()
-    return difference / scale.clamp_min(FLOOR)
+    return over(difference, scale)
 
 
 def energy_drift(
@@ -32,7 +32,7 @@ def energy_drift(
 ) -> Float[Tensor, "b t c"]:
     """How far the energy is off, of each frame and field, relative to the truth's mean energy over time."""
     true = energy(truth, inside)
-    return (energy(prediction, inside) - true).abs() / true.mean(1, keepdim=True).clamp_min(FLOOR**2)
+    return over((energy(prediction, inside) - true).abs(), true.mean(1, keepdim=True))
 
 
 def energy(field: Float[Tensor, "b t c *grid"], inside: Inside = None) -> Float[Tensor, "b t c"]:

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.metrics.points import Inside, centred, mean_over_points
-from ssno.metrics.relative import FLOOR
+from ssno.metrics.relative import over
 
 EPS = 1e-7
 
@@ -25,7 +25,7 @@ def nrmse(
 ) -> Float[Tensor, "b t c"]:
     """Root mean square error over root mean square of the truth, of each frame and field."""
     scale = mean_over_points(truth.square(), inside).sqrt()
-    return rmse(prediction, truth, inside=inside) / scale.clamp_min(FLOOR)
+    return over(rmse(prediction, truth, inside=inside), scale)
 
 
 def vrmse(

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base.device import device_with_float64, float64
-from ssno.metrics.relative import FLOOR
+from ssno.metrics.relative import over
 
 Band = tuple[float | int, float | int]
 THIRDS: Mapping[str, Band] = {"low": (0, 1 / 3), "mid": (1 / 3, 2 / 3), "high": (2 / 3, math.inf)}
@@ -58,8 +58,8 @@ def spectral_errors(
     errors = {}
     for name, (lower, upper) in bands.items():
         inside = (fraction >= lower) & (fraction < upper)
-        scale = true[:, inside].sum(1).sqrt().maximum(NEGLIGIBLE * whole).clamp_min(FLOOR)
-        errors[name] = wrong[:, inside].sum(1).sqrt() / scale
+        scale = true[:, inside].sum(1).sqrt().maximum(NEGLIGIBLE * whole)
+        errors[name] = over(wrong[:, inside].sum(1).sqrt(), scale)
     return errors
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ssno.plots.style import Figure, ink, look, palette
+from ssno.plots.style import Figure, ink, logarithmic, look, palette
 
 COLUMNS = 4
 
@@ -46,7 +46,8 @@ def error_bands(
         if given_until is not None:
             axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
             axes.set_xlim(left=0)
-        axes.set(title=title, xlabel="time", ylabel=label, yscale="log")
+        axes.set(title=title, xlabel="time", ylabel=label)
+        logarithmic(axes)
         axes.legend(loc="lower right", fontsize=8)
         return figure
 

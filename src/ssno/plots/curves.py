@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ssno.plots.style import Figure, look
+from ssno.plots.style import Figure, logarithmic, look
 
 
 def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
@@ -20,8 +20,10 @@ def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
             for axes, what in ((left, "train_loss"), (right, "rel_l2")):
                 known = [line for line in lines if line["kind"] == "epoch" and isinstance(line.get(what), int | float)]
                 axes.plot([line["epoch"] + 1 for line in known], [line[what] for line in known], label=name)
-        left.set(title="training loss (one step)", xlabel="epoch", yscale="log")
-        right.set(title="validation rel_l2 (rollout)", xlabel="epoch", yscale="log")
+        left.set(title="training loss (one step)", xlabel="epoch")
+        right.set(title="validation rel_l2 (rollout)", xlabel="epoch")
+        logarithmic(left)
+        logarithmic(right)
         right.legend()
         return figure
 
@@ -38,6 +40,7 @@ def error_over_time(
         if given_until is not None:
             axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
             axes.set_xlim(left=0)
-        axes.set(title="error along the forecast", xlabel="time", ylabel="relative ℓ₂ error", yscale="log")
+        axes.set(title="error along the forecast", xlabel="time", ylabel="relative ℓ₂ error")
+        logarithmic(axes)
         axes.legend(loc="lower right")
         return figure

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from ssno.plots.style import Figure, ink, look, palette
+from ssno.plots.style import Figure, ink, logarithmic, look, palette
 
 TRUTH = "truth"
 DECADES = 10  # below the largest value; deeper is rounding
@@ -34,13 +34,15 @@ def spectra(
                 true = name == TRUTH
                 style = {"color": ink() if true else next(colours), "linewidth": 1.2 if true else 1.8}
                 axes.plot(wavenumbers[1:], values[frame, 1:], label=name, zorder=1 if true else 2, **style)
-            axes.set(xscale="log", yscale="log", xlabel="wavenumber")
+            axes.set(xscale="log", xlabel="wavenumber")
+            logarithmic(axes)
             axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
         top = max(float(np.nanmax(values[np.isfinite(values)], initial=1e-30)) for values in energies.values())
         if TRUTH in energies:
             top = min(top, ABOVE_TRUTH * float(energies[TRUTH].max()))
         low = min(float(values[values > 0].min(initial=top)) for values in energies.values())
-        row[0].set_ylim(max(low / 2, top * 10.0**-DECADES), top * 3)
+        if top > 0:
+            row[0].set_ylim(max(low / 2, top * 10.0**-DECADES), top * 3)
         row[0].set_ylabel("energy")
         row[-1].legend(fontsize=8)
         figure.suptitle(f"spectrum of {field} along the forecast", fontsize=10)

@@ -9,8 +9,10 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.figure
+import numpy as np
 from cycler import cycler
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatter
@@ -90,6 +92,13 @@ def palette() -> tuple[str, ...]:
 def ink() -> str:
     """The colour of text, and of the truth."""
     return INK if _after_dark.get() else "#111111"
+
+
+def logarithmic(axes: Axes) -> None:
+    """Make the vertical axis logarithmic, if a line on it has a number to show there."""
+    heights = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
+    if any(((height > 0) & np.isfinite(height)).any() for height in heights):
+        axes.set_yscale("log")
 
 
 def check_picture(path: Path, *, option: str) -> None:

@@ -62,8 +62,8 @@ def verdict(evaluation: Evaluation) -> str:
     )
     ratio = beats(evaluation)
     if ratio is not None:
-        better = f"{ratio:.1f} times below" if ratio >= 1 else f"{1 / ratio:.1f} times above"
-        sentence += f" That is {better} persistence."
+        better = f"{ratio:.1f} times below" if ratio >= 1 else f"{1 / ratio:.1f} times above" if ratio else ""
+        sentence += f" That is {better} persistence." if better else " The data stand still: persistence is exact."
     runaways = len({trouble.trajectory for trouble in evaluation.scores.runaways})
     return sentence + (f" {runaways} forecasts ran away." if runaways else "")
 
