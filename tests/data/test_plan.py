@@ -58,6 +58,7 @@ def test_impossible_plans_are_refused() -> None:
         ({"counts": {"train": 0}}, "nothing to generate"),
         ({"counts": {"train": -1, "test": 1}}, "number of `train` trajectories must be 0 or more, got -1"),
         ({"counts": {"train": 1}, "seed": -1}, "`seed` must be 0 or more, got -1"),
+        ({"counts": {"train": 1}, "seed": 10**23}, "`seed` must be at most 9223372036854775807, got 10000"),
         ({"counts": {"train": 1}, "per_shard": 0}, "`per_shard` must be at least 1"),
         ({"counts": {"train": 5000}, "per_shard": 4}, "more than 1000 files in a split; choose at least 5"),
     ):

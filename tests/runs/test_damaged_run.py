@@ -39,6 +39,8 @@ def damaged(run: Path, name: str, value: object) -> None:
         ("forecaster.state", {"method": "none"}, "A normaliser has the entries .* got method"),
         ("forecaster.spacing", 1, "`forecaster.spacing` must be .*, got 1"),
         ("forecaster.spacing", ["a"], r"`forecaster.spacing\[0\]` must be float, got 'a'"),
+        ("forecaster.spacing", [0.0], "`forecaster.spacing` must hold positive lengths, got 0.0"),
+        ("forecaster.spacings", [[1e-320]], "`forecaster.spacing` must hold positive lengths, got 1e-320"),
         ("forecaster.spacings", None, "`forecaster.spacings` must be .*, got None"),
         ("forecaster.spacings", [1], r"`forecaster.spacings\[0\]` must be .*, got 1"),
         ("forecaster.window", None, "`forecaster.window.` must be an object"),

@@ -170,6 +170,15 @@ def test_resuming_with_other_options_is_refused_and_names_them(tmp_path, waves, 
         (lambda t: {k: v for k, v in t.items() if "model/head" not in k}, r"(?s)does not fit this run: .*Missing key"),
         (lambda t: t | {"optimiser/surprise/step": torch.tensor(1.0)}, "optimiser state surprise/step belongs to no"),
         (lambda t: {k: v for k, v in t.items() if "average/head" not in k}, "averaged weights are not those"),
+        (lambda t: {k: v for k, v in t.items() if "optimiser/" not in k}, "it has no optimiser state after 5 steps"),
+        (lambda t: {k: v for k, v in t.items() if not k.endswith("/exp_avg")}, "state lacks lift.weight/exp_avg"),
+        (lambda t: t | {"optimiser/lift.weight/more": torch.tensor(1.0)}, "optimiser state lift.weight/more belongs"),
+        (lambda t: t | {"optimiser/lift.bias/exp_avg": torch.tensor(1.0)}, "optimiser state lift.bias/exp_avg belongs"),
+        (
+            lambda t: {k: v.half() if "optimiser/" in k else v for k, v in t.items()},
+            "optimiser state .* has another type, torch.float16",
+        ),
+        (lambda t: {k: v for k, v in t.items() if "best/head" not in k}, "best weights are not those of the model"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, waves, change, message) -> None:

@@ -7,6 +7,18 @@ def require_one_of(name: str, value: object, allowed: tuple[object, ...]) -> Non
         raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
+LARGEST_SEED = 2**63 - 1
+"""What PyTorch's generators and HDF5's attributes hold."""
+
+
+def require_seed(value: int) -> None:
+    """Refuse a seed that no generator takes."""
+    if value < 0:
+        raise ValueError(f"`seed` must be 0 or more, got {value}.")
+    if value > LARGEST_SEED:
+        raise ValueError(f"`seed` must be at most {LARGEST_SEED}, got {value}.")
+
+
 def require_positive(name: str, value: int) -> None:
     """Refuse a count below one."""
     if value < 1:

@@ -116,6 +116,8 @@ def run(words: list[str]) -> None:
     if words[0] == "--version":
         print(f"ssno {package_version()}")
         return
+    if broken := [word for word in words if "\0" in word]:
+        raise ValueError(f"{broken[0]!r} holds a NUL character, which no name of a file or option does. Leave it out.")
     name, verb, rest = find_verb(words)
     stand_in_for_help(rest)
     try:

@@ -307,12 +307,21 @@ def report_check(run: Run[Any], *, as_json: bool) -> None:
 
 def report_run(folder: Path, *, as_json: bool) -> None:
     """Where the run is and how good its best weights are."""
+    from ssno.runs.layout import LOG
     from ssno.runs.log import read_log
 
-    lines = [line for line in read_log(folder) if line.get("best")]
-    best = {key: value for key, value in lines[-1].items() if key.startswith("rel_l2")}
+    lines = [line for line in read_log(folder) if line.get("best") is True]
+    if not lines:  # a run that began before somebody lost its log
+        say(f"ssno: {folder / LOG} does not name a best epoch, so no error is shown; the weights are there.")
+    line = lines[-1] if lines else {}
+    best = {key: line[key] for key in line if key.startswith("rel_l2") and isinstance(line[key], int | float)}
     if as_json:
-        print(json_format.dumps({"folder": str(folder), "epoch": lines[-1]["epoch"] + 1, **best}, indent=2))
+        print(
+            json_format.dumps({"folder": str(folder), "epoch": line["epoch"] + 1 if line else None, **best}, indent=2)
+        )
+        return
+    if not line:
+        print(printable(f"The run is in {folder}."))
         return
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in best.items())
-    print(printable(f"Best epoch {lines[-1]['epoch'] + 1}: {numbers}. The run is in {folder}."))
+    print(printable(f"Best epoch {line['epoch'] + 1}: {numbers}. The run is in {folder}."))

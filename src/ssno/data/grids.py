@@ -64,7 +64,7 @@ def uniform_step(values: Float[np.ndarray, " l"], *, what: str) -> float:
         raise DataError(f"{what} must increase, got {values[0]:.6g} ... {values[-1]:.6g}.")
     worst = float(np.abs(values - values[0] - step * np.arange(len(values))).max())
     # Single-precision coordinates far from zero carry an error that does not shrink with the spacing.
-    if worst > UNIFORM * step + 4 * np.finfo(np.float32).eps * float(np.abs(values).max()):
+    if worst > UNIFORM * step + 4 * float(np.finfo(np.float32).eps) * float(np.abs(values).max()):
         raise DataError(f"{what} is not uniform: it departs from equal spacing {step:.6g} by {worst:.3g}.")
     return step
 

@@ -56,6 +56,11 @@ class Progress:
     finished: bool = False
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, least in (("epoch", 0), ("batch", 0), ("step", 0), ("stale", 0), ("best_epoch", -1)):
+            if not least <= getattr(self, name) < 2**63:
+                raise ValueError(f"`progress.{name}` must be a count from {least} on, got {getattr(self, name)}.")
+
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
     """Replace the checkpoint in `folder`, or leave the old one untouched. What others linked there is not ours."""

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from ssno.base import description_from_json
+from ssno.base.requirements import LARGEST_SEED
 from ssno.data.alike import in_our_layout, read_alike, with_fields
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
@@ -55,7 +56,7 @@ class RunFolder:
     def seed(self) -> int | None:
         """The seed of the run, if its config says."""
         seed = self._section("train").get("seed")
-        return seed if isinstance(seed, int) else None
+        return seed if isinstance(seed, int) and 0 <= seed <= LARGEST_SEED else None
 
     @property
     def precision(self) -> Precision:

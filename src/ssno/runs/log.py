@@ -28,6 +28,10 @@ LARGEST = 2**30
 """Bytes of a log that are read at most."""
 
 
+MOST = 2**63
+"""No count of ours is larger, and numbers beyond the range of floats cannot be drawn."""
+
+
 class Log:
     """Appends to metrics.jsonl, and to the `loggers` asked for; without a folder, does nothing.
 
@@ -129,6 +133,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             line = from_text(text)
             whole = isinstance(line, dict) and isinstance(line.get("kind"), str)
             whole = whole and all(isinstance(line.get(name), int) for name in ("step", "epoch"))
+            whole = whole and not any(isinstance(value, int) and abs(value) > MOST for value in line.values())
         except ValueError:
             whole = False
         if whole:

@@ -7,6 +7,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from ssno.base.requirements import require_seed
 from ssno.data.defaults import defaults_of
 from ssno.data.mirror import Mirror
 from ssno.data.normalise import Method as Normalisation
@@ -92,7 +93,8 @@ class TrainOptions:
         for name, most in (("epochs", MOST_EPOCHS), ("workers", MOST_WORKERS)):
             if getattr(self, name) > most:
                 raise ValueError(f"`{name}` must be at most {most}, got {getattr(self, name)}.")
-        counts = ("patience", "workers", "seed", "keep_every", "points")
+        require_seed(self.seed)
+        counts = ("patience", "workers", "keep_every", "points")
         for name in ("weight_decay", "clip", "noise", "save_seconds", "surface_weight", *counts):
             if getattr(self, name) < 0:
                 raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")

@@ -24,6 +24,7 @@ from ssno.models.foreign import ForeignConfig, ForeignOperator
 from ssno.models.pretrained import load_weights, read_model_document, to_precision_of
 from ssno.models.registry import model_config
 from ssno.native.precision import Precision
+from ssno.pde.problems.problem import LONGEST, SHORTEST
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
 from ssno.runs.layout import CONFIG, WEIGHTS, is_run
 
@@ -43,6 +44,9 @@ class Units:
 
     def __post_init__(self) -> None:
         self.normalisers()  # refuses what is none
+        for step in (step for steps in (self.spacing or (), *self.spacings) for step in steps):
+            if not SHORTEST <= step <= LONGEST:
+                raise ValueError(f"`forecaster.spacing` must hold positive lengths, got {step}.")
 
     def normalisers(self) -> Normalisers:
         """Those of the predicted and of the known fields."""

@@ -47,6 +47,10 @@ class Sampling(NamedTuple):
     """On how many points of a circle the kernel is continued to; None if it stays as it is sampled."""
 
 
+COARSEST = 1024
+"""How much coarser a grid may be than the learned one: kernels are sampled on the learned grid, which takes memory."""
+
+
 def choose_sampling(length: int, spacing: float, *, boundary: Boundary, transfer: Transfer) -> Sampling:
     """The sampling of an axis of `length` points whose spacing is in units of the learned one."""
     twice = 2 if boundary in WALLS else 1
@@ -73,6 +77,11 @@ def learned_grid(length: int, spacing: float) -> tuple[int, float]:
 
     An axis that no whole number of learned cells fills gets the nearest number, slightly stretched.
     """
+    if spacing > COARSEST:
+        raise ValueError(
+            f"The points of this grid are {spacing:.3g} times as far apart as those of training, more than {COARSEST}. "
+            "Give lengths in the units of the training data."
+        )
     points = max(1, round(length * spacing))
     return points, length * spacing / points
 

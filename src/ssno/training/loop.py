@@ -302,12 +302,9 @@ class Loop:
                 self.reporter.say(f"{name} was {before} and is now {now}{rate}")
         self.progress = replace(self.progress, finished=finished)
         try:
-            restore(tensors, self.model, self.optimiser, self.average)
+            self.best_weights = restore(tensors, self.model, self.optimiser, self.average, self.progress)
         except ValueError as error:
             raise ValueError(f"The checkpoint in {folder / LAST} does not fit this run: {error}.") from None
-        self.best_weights = {
-            name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")
-        }
 
     def _idle_parameters(self) -> list[str] | None:
         """Names, inside the objective, of parameters that no gradient reaches; None for modules that do not say."""

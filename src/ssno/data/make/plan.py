@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ssno.base.requirements import require_seed
 from ssno.data.seeds import SPLITS, Split
 from ssno.data.sizes import trajectory_bytes
 from ssno.data.store.storage import Layout
@@ -57,8 +58,7 @@ class Plan:
                 raise ValueError(f"The number of `{split}` trajectories must be 0 or more, got {count}.")
         if not any(self.counts.values()):
             raise ValueError("There is nothing to generate: `train`, `valid` and `test` are all 0.")
-        if self.seed < 0:
-            raise ValueError(f"`seed` must be 0 or more, got {self.seed}.")
+        require_seed(self.seed)
         if self.per_shard is None:
             object.__setattr__(self, "per_shard", default_per_shard(self.problem))
         if self.per_shard < 1:  # type: ignore[operator]

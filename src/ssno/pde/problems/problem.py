@@ -27,6 +27,10 @@ GridType = Literal["cartesian", "sphere", "points"]
 """What the space axes are: a uniform grid, colatitude and longitude, or one axis that merely numbers points."""
 
 
+SHORTEST, LONGEST = 1e-100, 1e100
+"""Lengths of an axis, whose squares and inverses are still numbers."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """One axis of a uniform grid: point i sits at `offset + i * spacing`, and `length = points * spacing`.
@@ -41,8 +45,11 @@ class Axis:
     periodic: bool = True
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.length) and self.length > 0):
-            raise ValueError(f"`length` of axis {self.name!r} must be a positive number, got {self.length}.")
+        if not SHORTEST <= self.length <= LONGEST:
+            raise ValueError(
+                f"`length` of axis {self.name!r} must be a positive number between {SHORTEST:g} and {LONGEST:g}, got "
+                f"{self.length}."
+            )
         if self.points < 1:
             raise ValueError(f"`points` of axis {self.name!r} must be at least 1, got {self.points}.")
         if not math.isfinite(self.offset):
