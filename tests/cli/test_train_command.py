@@ -176,6 +176,23 @@ def test_resume_refuses_other_options_and_takes_more_epochs(here, capsys) -> Non
     assert load_checkpoint(here / "runs" / "run" / "last")[1].epoch == 2
 
 
+def test_a_resumed_run_keeps_its_batch_although_the_recipe_would_choose_another(here, monkeypatch) -> None:
+    words = ["train", "waves.npy", "--data.axes", "batch time x", "--model", "ssno:tiny", "--name", "run"]
+    words += ["--recipe", "fast", "--resume", "auto"]
+    ran = []
+    monkeypatch.setattr("ssno.cli.train.perform", lambda task, **_: ran.append(task.options.batch_size))
+    monkeypatch.setattr("ssno.cli.train.report_run", lambda *_, **__: None)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    main(words)
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    main([*words, "--train.epochs", "1", "--train.batch-size", str(ran[0])])
+    main([*words, "--train.epochs", "2"])
+    assert ran == [8]
+    assert Run.from_json(json.loads((here / "runs" / "run" / "config.json").read_text())["run"]).train.batch_size == 8
+
+
 def test_a_dry_run_never_generates(here, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["train", "heat", "--generate", "--data.preset", "tiny", "--dry-run"])
@@ -336,6 +353,7 @@ def test_two_processes_follow_one_and_resume(here) -> None:
     told = started.communicate(timeout=120)[1]
     assert started.returncode == EXIT_INTERRUPTED, told
     assert "Stopped after step" in told
+    assert "training in batches of 7 trajectories, 3.5 in each of 2 processes" in told
     assert not any(word in told for word in ("Traceback", "Warning", "[W", "death signal"))
     main(["train", "--resume", "--name", "two"])  # one process goes on where two stopped
     ssno("--name", "one", *words)

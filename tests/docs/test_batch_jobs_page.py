@@ -16,6 +16,7 @@ from ssno.runs.log import read_log
 
 PAGE = Path(__file__).parents[2] / "docs" / "batch-jobs.md"
 TRAINING, ARRAY = re.findall(r"```bash\n(#!/bin/bash.*?)```", PAGE.read_text(), flags=re.DOTALL)
+LINES = re.findall(r"^ssno train .* &$", PAGE.read_text(), flags=re.MULTILINE)  # on one device, and on several
 OPTIONS = "waves.npz --data.axes 'batch time x' --model ssno:tiny --train.epochs 40 --train.evaluate-every 20"
 SWEEP = """
 [run]
@@ -77,9 +78,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_preempted_training_saves_is_queued_again_and_ends(place: Path) -> None:
-    assert "ssno train ks " in TRAINING
-    jobs = Scheduler(place, TRAINING.replace("ssno train ks ", f"ssno train {OPTIONS} "))
+@pytest.mark.parametrize("line", LINES)
+def test_a_preempted_training_saves_is_queued_again_and_ends(place: Path, line: str) -> None:
+    assert LINES[0] in TRAINING
+    line = line.replace("ssno train ks ", f"ssno train {OPTIONS} ").replace("--processes 4", "--processes 2")
+    jobs = Scheduler(place, TRAINING.replace(LINES[0], line))
     run = place / "runs" / "ks-ssno"
     job = jobs.start()
     until(lambda: len(read_log(run)) > 3)

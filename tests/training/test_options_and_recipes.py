@@ -45,6 +45,15 @@ def test_recipes_are_what_the_contracts_say() -> None:
     assert [recipe("fast", dataset=name).noise for name in ("ks", "burgers", "")] == [1e-3, 3e-2, 1e-3]
 
 
+def test_of_several_processes_each_has_the_batch_of_one_and_the_paper_keeps_its_own(monkeypatch, waves) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert [recipe(name).batch_size for name in ("fast", "paper")] == [12, 32]
+    assert recipe("fast", dataset="kt-foil").batch_size == 12
+    assert recipe("fast", batch_size=5).batch_size == 5
+    assert Run().completed(waves, recipe="fast").train.batch_size == 12
+
+
 @pytest.mark.usefixtures("as_users_call_it")
 def test_unknown_recipes_are_refused() -> None:
     with pytest.raises(ValueError, match="`recipe` must be 'fast' or 'paper', got 'slow'"):

@@ -16,6 +16,11 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def processes() -> int:
+    """How many processes were launched together, on all machines."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if is_launched() else 1
+
+
 def number_here() -> int:
     """Which of the processes on this machine this is."""
     return int(os.environ.get("LOCAL_RANK", "0"))

@@ -38,7 +38,7 @@ from ssno.data.options import DataOptions
 from ssno.models.registry import named_model
 from ssno.runs.layout import is_run
 from ssno.runs.log import Logger
-from ssno.runs.options import recipe
+from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import ModelConfig, Run, read_run
 from ssno.training.estimate import estimate
@@ -79,7 +79,7 @@ class Command(Generic[ModelConfig]):
     stop_after: int | None = None
     """Stop after so many steps of the run in all, as if interrupted."""
     processes: int = 1
-    """Train with so many processes on this machine, each on its share of every batch."""
+    """Train with so many processes on this machine, each on its share of every batch and, if there are any, its GPU."""
     stop_at: str | None = None
     """Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted: save, exit with code 75."""
     tensorboard: bool = False
@@ -208,7 +208,7 @@ def named_dataset(words: list[str], run: Run[Any]) -> str | None:
 
 
 def given_names(words: list[str], chosen: dict[str, str], *, named: bool) -> set[str]:
-    """Fields that the command line names, as `model.d_state`; `--recipe` and `--config` name whole sections.
+    """Fields that the command line names, as `model.d_state`; `--recipe` and `--config` name many.
 
     `named`: it names the dataset.
     """
@@ -216,7 +216,8 @@ def given_names(words: list[str], chosen: dict[str, str], *, named: bool) -> set
     typed = {re.sub(r"(^|\.)no_(\w+)$", r"\1\2", name) for name in typed}
     typed |= {"data.name"} if named else set()
     typed |= {"model.model"} if "--model" in chosen else set()
-    typed |= {"train"} if "--recipe" in chosen else set()
+    if "--recipe" in chosen:  # its batch size depends on data and processes: a run keeps the one it began with
+        typed |= {f"train.{option.name}" for option in dataclasses.fields(TrainOptions)} - {"train.batch_size"}
     return typed | ({"data", "model", "train", "window", "alignment"} if "--config" in chosen else set())
 
 

@@ -139,6 +139,10 @@ class Loop:
         with Interruption(stop_at=self.stop_at) as interruption, self._computing():
             for note in self.task.notes:
                 self.reporter.say(note)
+            if self.process.world_size > 1:
+                each = self.options.batch_size / self.process.world_size
+                together = f"{self.options.batch_size} trajectories, {each:g} in each of {self.process.world_size}"
+                self.reporter.say(f"training in batches of {together} processes")
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
