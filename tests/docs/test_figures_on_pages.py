@@ -106,3 +106,13 @@ def test_training_states_the_stored_cost_of_compilation() -> None:
     milliseconds = {name: round(found["median"]) for name, found in stored("compile")["ms"].items()}
     assert f"a step then takes {milliseconds['compiled']} ms, against {milliseconds['torch']}" in page("training")
     assert f"{milliseconds['fused']} with the native one" in page("training")
+
+
+def test_own_networks_states_what_was_measured() -> None:
+    rows = stored("own-networks")["rows"]
+    for layer in dict.fromkeys(row["layer"] for row in rows):
+        errors = [row["rel_l2_onestep"] for row in rows if row["layer"] == layer]
+        assert re.search(rf"^\| .*\| \**{sum(errors) / len(errors):.3f}\** \|$", page("own-networks"), re.MULTILINE), (
+            layer
+        )
+    assert stored("own-networks")["steps"] == 800

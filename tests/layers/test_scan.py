@@ -4,7 +4,10 @@ import pytest
 import torch
 from tests.losses import losses
 
+from ssno.layers import FlattenedSweep, ModeOptions, S4DBlock, SelectiveBlock, TemporalMemory, fast_start
 from ssno.layers.sweeps import AxisSweep, TwoWayScan, along
+from ssno.models import SSNO, SSNOConfig
+from ssno.ssm.initialise import INITIALISATIONS
 
 
 def test_two_way_scan_with_tied_directions_commutes_with_reflection() -> None:
@@ -81,3 +84,56 @@ def test_two_way_scan_trains_inside_an_ordinary_module() -> None:
     x = torch.randn(4, 1, 16)
     found = losses(model, x, x.cumsum(-1))
     assert found[-1] < found[0]
+
+
+def drawn(make) -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    return dict(make().state_dict())
+
+
+def alike(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("layer", [S4DBlock, SelectiveBlock, TwoWayScan])
+def test_layers_without_options_start_as_the_recipe_does(layer) -> None:
+    recipe = SSNOConfig(n_dims=1).recommended(periodic=False).modes
+    assert alike(drawn(lambda: layer(4, d_state=6)), drawn(lambda: layer(4, d_state=6, options=recipe)))
+    assert not alike(drawn(lambda: layer(4, d_state=6)), drawn(lambda: layer(4, d_state=6, options=ModeOptions())))
+
+
+@pytest.mark.parametrize("sweep", [AxisSweep, FlattenedSweep])
+@pytest.mark.parametrize(("boundary", "periodic"), [("zero", False), ("wrapped", True)])
+def test_sweeps_without_options_start_as_the_recipe_does(sweep, boundary, periodic) -> None:
+    recipe = SSNOConfig(n_dims=2).recommended(periodic=periodic).modes
+    made = {"axes": 2, "d_state": 6, "boundary": boundary}
+    assert alike(drawn(lambda: sweep(4, **made)), drawn(lambda: sweep(4, **made, options=recipe)))
+
+
+def test_a_fast_start_keeps_what_else_the_options_say() -> None:
+    options = fast_start(ModeOptions(damping="fixed", transfer="sampled"))
+    assert (options.damping, options.transfer, options.starting_norm) == ("fixed", "sampled", 2.0)
+
+
+def test_models_and_memory_keep_the_start_of_the_paper() -> None:
+    model = SSNO(hidden_channels=4, d_state=6, memory_d_state=6)
+    legs = INITIALISATIONS["legs"](6)
+    for modes in (model.blocks_before[0].scans[0].ahead.modes, model.memory.block.modes):
+        torch.testing.assert_close(modes.frequency, legs.expand(4, 3).float())
+        assert modes.log_step.exp().max() <= 0.1
+    torch.testing.assert_close(TemporalMemory(4, window=3, d_state=6).block.modes.frequency, legs.expand(4, 3).float())
+
+
+def test_a_layer_of_an_own_network_learns_at_once() -> None:
+    """The derivative of periodic fields: after 60 steps the paper's start is more than twice as far from it."""
+    phase = torch.rand(32, 3, 1, generator=torch.Generator().manual_seed(0)) * 2 * torch.pi
+    angle = 2 * torch.pi * torch.arange(1, 4)[:, None] * torch.arange(32) / 32 + phase
+    x, y = torch.sin(angle).sum(1, keepdim=True), torch.cos(angle).sum(1, keepdim=True)
+
+    def error(**start) -> float:
+        torch.manual_seed(0)
+        layers = [TwoWayScan(16, d_state=8, boundary="wrapped", **start) for _ in range(2)]
+        model = torch.nn.Sequential(torch.nn.Conv1d(1, 16, 1), *layers, torch.nn.Conv1d(16, 1, 1))
+        return losses(model, x, y, steps=60)[-1]
+
+    assert error() < 0.5 * error(options=ModeOptions())

@@ -6,7 +6,7 @@ from ssno.layers.gate import gate
 from ssno.layers.head import Head
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.memory import MemoryKernel, TemporalMemory
-from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes
+from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes, fast_start
 from ssno.layers.pointwise import Pointwise, coordinates, with_coordinates
 from ssno.layers.product import AddedMemory, ProductScan, ProductSweep
 from ssno.layers.s4 import S4Block
@@ -54,6 +54,7 @@ __all__ = [
     "TwoWayScan",
     "along",
     "coordinates",
+    "fast_start",
     "gate",
     "gated_scan",
     "scan_weights",

@@ -16,6 +16,7 @@ from torch.nn import functional
 from ssno.base import require_one_of
 from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
 from ssno.layers.gate import gate
+from ssno.layers.modes import ModeOptions
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
 from ssno.native.engine import plain
@@ -36,7 +37,7 @@ class TemporalMemory(nn.Module):
         require_one_of("kernel", kernel, get_args(MemoryKernel))
         self.window = window
         self.block: GatedBlock = (
-            S4DBlock(channels, d_state=d_state)
+            S4DBlock(channels, d_state=d_state, options=ModeOptions())  # few frames, no waves of a grid
             if kernel == "s4d"
             else S4Block(channels, d_state=d_state, length=window)
         )

@@ -11,7 +11,7 @@ Axes: h channel, n state mode, l grid point.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
@@ -35,10 +35,10 @@ NORM_POINTS = 128
 
 @dataclass(frozen=True)
 class ModeOptions:
-    """How a set of modes starts and what of it is learned.
+    """How a set of modes starts and what of it is learned; `ModeOptions()` is the paper's start, as models have it.
 
-    The four settings of the paper's ablation are All (the default), Damping only (`frequency="fixed"`), Frequency only
-    (`damping="absent"`) and Fixed (both "fixed").
+    Layers that are given no options take `fast_start` instead. The four settings of the paper's ablation are All (the
+    default), Damping only (`frequency="fixed"`), Frequency only (`damping="absent"`) and Fixed (both "fixed").
     """
 
     damping: Damping = "learnable"
@@ -77,6 +77,28 @@ class ModeOptions:
             )
 
 
+STEPS, LONG_STEPS = (0.3, 3.0), (0.03, 1.0)
+"""Between which the steps of a fast start lie: on one axis, between walls and on the sphere, where kernels a few points
+long learn fastest; and in periodic boxes, where flows want longer ones (results/starting-steps.json)."""
+
+
+def fast_start(options: ModeOptions | None = None, *, axes: int = 1, periodic: bool = False) -> ModeOptions:
+    """The start that learns at once: of the recipe `fast`, and of layers that are given no options.
+
+    Modes have the waves and decay lengths of a grid. Kernels have norm 2, and less where several axes are scanned in a
+    row: as they are drawn their norm is about five, and a model in 2D starts with answers of several hundred.
+    `periodic` says whether all of the `axes` are. What else the options say stays.
+    """
+    smallest, largest = LONG_STEPS if axes > 1 and periodic else STEPS
+    return replace(
+        options or ModeOptions(),
+        initialisation="grid",
+        smallest_step=smallest,
+        largest_step=largest,
+        starting_norm=2.0 / axes,
+    )
+
+
 def require_fading_images(boundary: Boundary, damping: Damping) -> None:
     """Refuse a boundary that sums infinitely many images, or points beyond it, of modes that never fade."""
     if damping == "absent" and boundary in (*CIRCLES, "learned"):
@@ -105,7 +127,7 @@ class Modes(nn.Module):
     def __init__(self, channels: int, *, d_state: int, options: ModeOptions | None = None):
         super().__init__()
         require_pairs("d_state", d_state)
-        options = options or ModeOptions()
+        options = options or fast_start()
         pairs = d_state // 2
         self.discretisation = options.discretisation
         starting_log_damping = -math.inf if options.damping == "absent" else math.log(INITIAL_DAMPING)

@@ -67,7 +67,7 @@ def with_small_map(block: S4DBlock) -> S4DBlock:
 class ProductSweep(GridSweep):
     """Products of scans along every axis of a grid in turn."""
 
-    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> ProductScan:
+    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> ProductScan:
         """The product of one axis."""
         return ProductScan(channels, d_state=d_state, boundary=boundary, options=options)
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.layers.block import CarryingBlock, ScanWeights
-from ssno.layers.modes import ModeOptions, Modes, kernels_of, require_circle, require_fading_images
+from ssno.layers.modes import ModeOptions, Modes, fast_start, kernels_of, require_circle, require_fading_images
 from ssno.layers.public_arrays import PUBLIC_ARRAYS, fill_block, named_arrays
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
@@ -30,7 +30,7 @@ class S4DBlock(CarryingBlock):
         boundary: what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images, "one-period" the
             kernel of one period, applied circularly, "even" and "odd" a mirror image, as at a wall, "learned" a
             constant for each channel, which starts at zero.
-        options: how the modes start and what of them is learned.
+        options: how the modes start and what of them is learned; by default `fast_start`.
     """
 
     beyond: Float[Tensor, " h"]
@@ -46,7 +46,7 @@ class S4DBlock(CarryingBlock):
         options: ModeOptions | None = None,
     ):
         super().__init__(channels)
-        options = options or ModeOptions()
+        options = options or fast_start()
         require_fading_images(boundary, options.damping)
         require_circle(boundary, options.discretisation)
         self.direction = direction

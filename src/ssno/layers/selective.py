@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from ssno.base import require_one_of
 from ssno.layers.block import CarryingBlock
-from ssno.layers.modes import ModeOptions, Modes
+from ssno.layers.modes import ModeOptions, Modes, fast_start
 from ssno.layers.s4d import S4DBlock
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
@@ -46,7 +46,7 @@ class SelectiveBlock(CarryingBlock):
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
         boundary: what lies beyond the axis: "zero" nothing, "wrapped" periodic images.
-        options: how the modes start and what of them is learned.
+        options: how the modes start and what of them is learned; by default `fast_start`.
     """
 
     method: ScanMethod = "chunked"  # states are carried; there is no kernel
@@ -61,7 +61,7 @@ class SelectiveBlock(CarryingBlock):
         options: ModeOptions | None = None,
     ):
         super().__init__(channels)
-        options = options or ModeOptions()
+        options = options or fast_start()
         if options.damping == "absent":
             raise ValueError("A selective scan needs damping > 0, but damping='absent'. Use 'learnable' or 'fixed'.")
         if options.discretisation != "zoh":

@@ -30,15 +30,15 @@ from torch.nn import functional
 from ssno.base import require_one_of
 from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
 from ssno.layers.head import Head
-from ssno.layers.modes import ModeOptions
+from ssno.layers.modes import ModeOptions, fast_start
 from ssno.layers.pointwise import Pointwise
 from ssno.layers.selective import block_type
-from ssno.ssm.kernel import Boundary
+from ssno.ssm.kernel import PERIODIC, Boundary
 
 Residual = Literal["sum", "path", "none"]
 RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
 PerAxis = ModeOptions | Sequence[ModeOptions] | None
-"""How modes start and what of them is learned: for all axes, or for each."""
+"""How modes start and what of them is learned: for all axes, or for each; None for `fast_start`."""
 
 
 class PairedScan(nn.Module, abc.ABC):
@@ -66,7 +66,10 @@ class PairedScan(nn.Module, abc.ABC):
 
 
 class TwoWayScan(PairedScan):
-    """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two."""
+    """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two.
+
+    For sequences that repeat give `boundary="wrapped"`. Modes start as `options` say, by default as `fast_start`.
+    """
 
     def __init__(
         self,
@@ -100,9 +103,12 @@ def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tup
     return each
 
 
-def options_per_axis(options: PerAxis, axes: int) -> tuple[ModeOptions | None, ...]:
-    """Options of every axis, from those for all or those for each."""
-    each = (options,) * axes if options is None or isinstance(options, ModeOptions) else tuple(options)
+def options_per_axis(options: PerAxis, boundaries: Sequence[Boundary]) -> tuple[ModeOptions, ...]:
+    """Options of every axis, from those for all, those for each, or none."""
+    axes = len(boundaries)
+    if options is None:
+        options = fast_start(axes=axes, periodic=all(one in PERIODIC for one in boundaries))
+    each = (options,) * axes if isinstance(options, ModeOptions) else tuple(options)
     if len(each) != axes:
         raise ValueError(f"`options` must be those for all axes, or one for each of the {axes}, got {len(each)}.")
     return each
@@ -155,10 +161,11 @@ class GridSweep(Sweep):
         options: PerAxis = None,
     ):
         super().__init__()
-        each = zip(boundary_per_axis(boundary, axes), options_per_axis(options, axes), strict=True)
+        boundaries = boundary_per_axis(boundary, axes)
+        each = zip(boundaries, options_per_axis(options, boundaries), strict=True)
         self.scans = nn.ModuleList(self.scan(channels, d_state, *one) for one in each)
 
-    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> nn.Module:
+    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> nn.Module:
         """A new scan of one axis."""
         return TwoWayScan(channels, d_state=d_state, residual=self.residual, boundary=boundary, options=options)
 
@@ -190,7 +197,7 @@ class AxisSweep(GridSweep):
 class OneWaySweep(GridSweep):
     """Scan every axis of a grid in turn, forwards only."""
 
-    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions | None) -> GatedBlock:
+    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> GatedBlock:
         """Forwards."""
         return block_type(options)(channels, d_state=d_state, boundary=boundary, options=options)
 
@@ -217,10 +224,10 @@ class FlattenedSweep(GridSweep):
         if len(set(each)) > 1:
             raise ValueError(f"One line through the whole grid has one `boundary`, got {each}. Give one for all axes.")
         # One line through the grid has no finer copies of itself: its points are neighbours along one axis only.
-        starts = set(options_per_axis(options, axes))
+        starts = set(options_per_axis(options, each))
         if len(starts) > 1:
             raise ValueError("One line through the whole grid has one start of its modes. Give one for all axes.")
-        sampled = replace(starts.pop() or ModeOptions(), transfer="sampled")
+        sampled = replace(starts.pop(), transfer="sampled")
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=sampled)
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 

@@ -26,23 +26,20 @@ from ssno.layers.block import scan_weights
 from ssno.layers.continuation import continue_onto
 from ssno.layers.film import Film, modulated, without_means
 from ssno.layers.head import Head
-from ssno.layers.modes import ModeOptions, require_circle, require_fading_images
+from ssno.layers.modes import ModeOptions, fast_start, require_circle, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
 from ssno.layers.sweeps import AxisSweep, GridSweep, OneWaySweep, Residual, Sweep, boundary_per_axis
 from ssno.models.history import MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.native.precision import lowered
-from ssno.ssm.kernel import Boundary
+from ssno.ssm.kernel import PERIODIC, Boundary
 from ssno.ssm.transfer import learned_grid, sublattices
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
 Conditioning = Literal["planes", "film"]
 BEYOND_WALLS: Boundary = "zero"
 """What the recipe `fast` lets lie beyond walls: the best of those compared by the experiment `walls`."""
-STEPS, LONG_STEPS = (0.3, 3.0), (0.03, 1.0)
-"""Between which the steps of the recipe `fast` start: on one axis, between walls and on the sphere, where kernels a few
-points long learn fastest; and in periodic boxes, where flows want longer ones (results/starting-steps.json)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,21 +98,13 @@ class ScanConfig(MemoryConfig):
             relative_spacing(self.reference_spacing, reference=None, n_dims=self.n_dims, name="reference_spacing")
 
     def recommended(self: Scanning, *, periodic: bool | Sequence[bool]) -> Scanning:
-        """Modes start with the waves and decay lengths of a grid; periodic axes are scanned around the circle.
+        """Modes start as in `ssno.layers.modes.fast_start`; periodic axes are scanned around the circle.
 
-        Kernels start with norm 2 in 1D and less where more axes are scanned in a row: as they are drawn their norm is
-        about five, and a model in 2D starts with answers of several hundred. Without coordinates, which a circle does
-        not have, a shifted input then gives the shifted forecast. Selective scans know only zero beyond walls.
+        Without coordinates, which a circle does not have, a shifted input then gives the shifted forecast. Selective
+        scans know only zero beyond walls.
         """
         periodic = [periodic] * self.n_dims if isinstance(periodic, bool) else periodic
-        smallest, largest = LONG_STEPS if self.n_dims > 1 and all(periodic) else STEPS
-        modes = replace(
-            self.modes,
-            initialisation="grid",
-            smallest_step=smallest,
-            largest_step=largest,
-            starting_norm=2.0 / self.n_dims,
-        )
+        modes = fast_start(self.modes, axes=self.n_dims, periodic=all(periodic))
         if self.modes.damping == "absent":
             return replace(self, modes=modes)
         if all(periodic):
@@ -212,7 +201,7 @@ class ScanOperator(MemoryOperator, Pretrained):
         )
 
     def _working_points(self, points: int, step: float, boundary: Boundary) -> int:
-        periodic = boundary in ("wrapped", "one-period")
+        periodic = boundary in PERIODIC
         if not periodic or self.config.modes.transfer == "sampled" or sublattices(points, step) is not None:
             return points
         learned, _ = learned_grid(points, step)

@@ -29,11 +29,12 @@ from torch import Tensor, nn
 from ssno.base import require_one_of
 from ssno.layers.block import GatedBlock
 from ssno.layers.great_circles import GreatCircleSweep
+from ssno.layers.modes import STEPS
 from ssno.layers.sphere_map import SphereMap
 from ssno.layers.sphere_sweep import Colatitude, SphereSweep
 from ssno.layers.sweeps import Sweep
 from ssno.models.operator import GridWeights, Spacing
-from ssno.models.ssno import STEPS, ScanOperator, SSNOConfig
+from ssno.models.ssno import ScanOperator, SSNOConfig
 from ssno.ssm.kernel import Boundary
 from ssno.transforms.sphere import transform_of
 from ssno.transforms.sphere_grid import SphereGrid

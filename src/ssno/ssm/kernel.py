@@ -21,6 +21,8 @@ from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
 
 Boundary = Literal["zero", "wrapped", "one-period", "even", "odd", "learned"]
+PERIODIC: tuple[Boundary, ...] = ("wrapped", "one-period")
+"""Boundaries of an axis that repeats."""
 WALLS: tuple[Boundary, ...] = ("even", "odd")
 """Boundaries that continue a line by its mirror image: the kernel goes round a circle of twice its length."""
 CIRCLES: tuple[Boundary, ...] = ("wrapped", *WALLS)
