@@ -10,6 +10,7 @@ import importlib
 import re
 import shlex
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -113,6 +114,18 @@ def test_the_readme_looks_at_the_run_that_it_trains() -> None:
     (dataset,) = (line.split()[1] for line in commands if line.startswith("train "))
     looked_at = {name for line in commands for name in re.findall(r"runs/([\w.-]+)", line) if "compare" not in line}
     assert looked_at == {f"{dataset}-ssno"}
+
+
+def test_the_readme_scores_trajectories_that_it_did_not_train_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, evaluate = MagicMock(), MagicMock()
+    monkeypatch.setattr("ssno.train", train)
+    monkeypatch.setattr("ssno.evaluate", evaluate)
+    monkeypatch.setattr("ssno.rollout", MagicMock())
+    (program,) = (block for kind, block in blocks(ROOT / "README.md") if kind == "python")
+    exec(program, {})
+    trained, scored = train.call_args.args[1], evaluate.call_args.args[1]
+    assert not set(trained.rows[:, 1]) & set(scored.rows[:, 1])
+    assert len(program.strip().splitlines()) <= 12
 
 
 def test_every_dataset_is_on_the_page_with_its_sizes() -> None:
