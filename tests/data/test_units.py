@@ -1,17 +1,23 @@
 """Units that files state: read from every format, carried by every view, written to every file of ours."""
 
+import json
 from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from scipy.io import netcdf_file
 
+from ssno.cli.main import main
 from ssno.data.concatenate import concatenate
 from ssno.data.files.readers.registry import open_file
 from ssno.data.load import load_dataset
 from ssno.data.store.convert import convert_data, divided
 from ssno.data.units import NO_UNITS, PhysicalUnits, clean_unit, labelled, measured, merged, unit_of
+from ssno.plots.bands import Band, error_bands
+from ssno.plots.gallery import gallery
+from ssno.plots.spectra import spectra
 
 STATED = PhysicalUnits({"u": "m s-1", "nu": "m2 s-1"}, {"x": "m"}, "s")
 VALUES = np.random.default_rng(0).normal(size=(5, 6, 8))
@@ -109,6 +115,37 @@ def test_converted_datasets_state_the_units_of_their_source(classic, tmp_path):
     assert load_dataset(tmp_path / "out", "test").units == STATED
     with h5py.File(tmp_path / "out/train/shard-000.h5") as file:
         assert file["t0_fields/u"].attrs["units"] == "m s-1"
+
+
+def test_units_stand_in_tables_and_pictures(classic, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    main(["data", "inspect", "a.nc", "--context", "nu", "--picture", "a.svg"])
+    printed = capsys.readouterr().out
+    assert "dt 0.5 s" in printed
+    assert "x: 8 points, length 8 m, spacing 1 m, first at 0 m, periodic" in printed
+    assert "u (m s-1)" in printed
+    assert "nu (m2 s-1) (known)" in printed
+    main(["data", "inspect", "a.nc", "--no-draw", "--json"])
+    assert json.loads(capsys.readouterr().out)["units"] == {"fields": {"u": "m s-1"}, "axes": {"x": "m"}, "time": "s"}
+    main(["data", "convert", "a.nc", "out", "--splits", "3", "1", "1", "--context", "nu"])
+    assert "nu (m2 s-1)" in capsys.readouterr().out
+
+
+def words_of(figure):
+    return {text.get_text() for text in figure.findobj(Text)}
+
+
+def test_units_stand_on_axes_of_pictures():
+    frames = np.random.default_rng(0).normal(size=(1, 3, 1, 8))
+    settings = {"fields": ["u"], "times": np.arange(3.0), "units": STATED}
+    assert {"u (m s-1)\n\ntime (s)", "x (m)"} <= words_of(gallery(frames, lengths=[1.0], **settings))
+    flat = gallery(np.stack([frames] * 8, -1), lengths=[1.0, 1.0], **settings)
+    assert {"t = 2 s", "x (m)"} <= words_of(flat)
+    waves = spectra(np.arange(4.0), {"truth": np.ones((3, 4))}, times=[0.0, 1.0, 2.0], time_unit="s", length_unit="m")
+    assert {"wavenumber (rad / m)", "t = 1 s"} <= words_of(waves)
+    errors = error_bands([1.0, 2.0], {"run": Band([1.0, 1.0], [1.0, 1.0], [1.0, 1.0])}, time_label=STATED.time_label)
+    assert "time (s)" in words_of(errors)
 
 
 def test_a_vector_of_the_well_has_one_unit_for_all_its_components(tmp_path, public_files):

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples
 from ssno.evaluation.record import read_evaluation
@@ -192,7 +194,10 @@ def test_a_run_started_from_python_says_so(tmp_path, capsys) -> None:
         main(["report", str(folder)])
     assert "started from Python" in capsys.readouterr().err
     evaluation = evaluate(folder, data=waves(), write=False)
-    page = build_page([gather(open_run(folder), waves(), evaluation)])
+    stated = replace(waves(), units=PhysicalUnits({"u": "m"}, {"x": "m"}, "s"))
+    page = build_page([gather(open_run(folder), stated, evaluation)])
+    assert re.search(r"of \d[\d.]* s: error under", page), "times have the unit that the data state"
+    assert re.search(r"time until the error passes \d+ % \(s\)", page)
     assert "This run was started from Python" in page
 
 

@@ -2,6 +2,7 @@
 
 import json as json_format
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from ssno.data.reduction import How
 from ssno.data.sizes import trajectory_bytes
 from ssno.data.store.convert import convert_data, divided, finite_only
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 
 
 def convert(
@@ -87,6 +89,7 @@ def describe(sets: Mapping[str, Trajectories], out: Path, *, written: bool) -> d
         "frames": len(data.times),
         "fields": list(data.fields),
         "context": list(data.context_fields),
+        "units": asdict(data.units),
         "grid": [axis.points for axis in data.axes],
         "bytes_before_compression": trajectory_bytes(data) * sum(len(part) for part in sets.values()),
         "bytes_on_disk": sum(file.stat().st_size for file in out.rglob("*") if file.is_file()) if written else None,
@@ -99,9 +102,10 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     table = Table("what", "value", title=f"{result['out']}: {'written' if result['written'] else 'dry run'}")
     table.add_row("trajectories", ", ".join(f"{count} {split}" for split, count in result["trajectories"].items()))
     table.add_row("frames", str(result["frames"]))
-    table.add_row("fields", ", ".join(result["fields"]))
+    stated = PhysicalUnits(**result["units"])
+    table.add_row("fields", ", ".join(map(stated.field_label, result["fields"])))
     if result["context"]:
-        table.add_row("known fields", ", ".join(result["context"]))
+        table.add_row("known fields", ", ".join(map(stated.field_label, result["context"])))
     table.add_row("grid", " x ".join(str(points) for points in result["grid"]))
     table.add_row("before compression", byte_size(result["bytes_before_compression"]))
     if result["written"]:

@@ -19,6 +19,7 @@ from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.files.sampling import sampled
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import measured
 from ssno.plots.gallery import gallery
 from ssno.plots.style import check_picture, save
 
@@ -98,6 +99,7 @@ def draw_sets(sets: Mapping[str, Trajectories], path: Path) -> Path:
         lengths=[axis.length for axis in data.axes],
         names=[axis.name for axis in data.axes],
         numbers=kept[numbers].tolist(),
+        units=data.units,
         title=f"{whole.name}: {len(whole)} trajectories, {' x '.join(str(axis.points) for axis in whole.axes)} points",
     )
     return save(figure, path)
@@ -129,7 +131,8 @@ def show(found: Inspection, drawn: Path | None, console: Console | None = None) 
     for report in found.sets:
         for field in report.fields:
             numbers = (field.low, field.high, field.mean, field.std, field.change)
-            name = f"{field.name} (known)" if field.known else field.name
+            label = found.units.field_label(field.name)
+            name = f"{label} (known)" if field.known else label
             table.add_row(report.split, name, *(f"{number:.3g}" for number in numbers), str(field.bad))
     console.print(table)
     for line in findings(found):
@@ -157,13 +160,13 @@ def folded(arrays: Mapping[str, str]) -> dict[str, str]:
 def facts(found: Inspection) -> list[str]:
     """Sizes, time step, axes and parameters, a line each."""
     sizes = ", ".join(f"{report.trajectories} {report.split}".removesuffix(f" {WHOLE}") for report in found.sets)
-    step = "not equally spaced" if found.dt is None else f"dt {found.dt:.6g}"
+    step = "not equally spaced" if found.dt is None else measured(f"dt {found.dt:.6g}", found.units.time)
     lines = [f"{found.name}: {sizes} trajectories of {found.frames} frames, {step}"]
     for axis in found.axes:
-        kind = "periodic" if axis["periodic"] else "bounded"
+        kind, unit = "periodic" if axis["periodic"] else "bounded", found.units.axes.get(axis["name"], "")
+        length, spacing, first = (measured(f"{axis[key]:.6g}", unit) for key in ("length", "spacing", "offset"))
         lines.append(
-            f"{axis['name']}: {axis['points']} points, length {axis['length']:.6g}, spacing {axis['spacing']:.6g}, "
-            f"first at {axis['offset']:.6g}, {kind}"
+            f"{axis['name']}: {axis['points']} points, length {length}, spacing {spacing}, first at {first}, {kind}"
         )
     ranges = (found.parameters or {}).items()
     numbers = [f"{name} {low:.6g}" + (f" to {high:.6g}" if high > low else "") for name, (low, high) in ranges]

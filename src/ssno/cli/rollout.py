@@ -92,7 +92,7 @@ def rollout(
     if draw and len(seen.predicted_times) > 1:
         until = seen.times[seen.given - 1]
         bands = {opened.name: band_of(errors.numpy())}
-        figure = error_bands(seen.predicted_times, bands, given_until=until)
+        figure = error_bands(seen.predicted_times, bands, given_until=until, time_label=trajectories.units.time_label)
         pictures.append(save(figure, folder / f"{split}{suffix}-error.png"))
     if json:
         steps = [

@@ -34,6 +34,7 @@ def error_bands(
     *,
     given_until: float | None = None,
     label: str = "relative ℓ₂ error",
+    time_label: str = "time",
     title: str = "error along the forecast",
 ) -> Figure:
     """Error over time with its spread, one colour per forecaster; the time that was given is shaded."""
@@ -46,7 +47,7 @@ def error_bands(
         if given_until is not None:
             axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
             axes.set_xlim(left=0)
-        axes.set(title=title, xlabel="time", ylabel=label)
+        axes.set(title=title, xlabel=time_label, ylabel=label)
         logarithmic(axes)
         axes.legend(loc="lower right", fontsize=8)
         return figure

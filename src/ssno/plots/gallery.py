@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ssno.data.units import NO_UNITS, PhysicalUnits, measured
 from ssno.plots.style import FIELD_MAP, NO_DATA, Figure, look
 
 ONE_SIGN_MAP = "viridis"
@@ -37,6 +38,7 @@ def gallery(
     names: Sequence[str] = ("x", "y", "z"),
     numbers: Sequence[int] | None = None,
     title: str = "",
+    units: PhysicalUnits = NO_UNITS,
 ) -> Figure:
     """Draw trajectories. `names` are the space axes, `numbers` what the trajectories are called.
 
@@ -46,14 +48,18 @@ def gallery(
     if dimensions not in (1, 2, 3):
         raise ValueError(f"`state` must have 1 to 3 space axes after (n, t, c), got shape {state.shape}.")
     numbers = list(range(len(state))) if numbers is None else numbers
-    fields = list(fields)[:FIELDS]
+    fields = [units.field_label(field) for field in fields[:FIELDS]]
+    names = [units.axis_label(name) for name in names]
     if dimensions == 1:
         rows = [
-            _spacetime(state, channel, fields[channel], times, lengths[0], numbers) for channel in range(len(fields))
+            _spacetime(state, channel, f"{fields[channel]}\n\n{units.time_label}", times, lengths[0], numbers)
+            for channel in range(len(fields))
         ]
     else:
         rows = [
-            _frames(state[n], channel, f"{fields[channel]}, trajectory {numbers[n]}", times, lengths, names, cut)
+            _frames(
+                state[n], channel, f"{fields[channel]}, trajectory {numbers[n]}", times, lengths, names, cut, units.time
+            )
             for n in range(len(state))
             for channel in range(len(fields))
             for cut in ([None] if dimensions == 2 else [2, 1, 0])
@@ -96,15 +102,12 @@ def colours(values: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
 
 
 def _spacetime(
-    state: np.ndarray, channel: int, field: str, times: np.ndarray, length: float, numbers: Sequence[int]
+    state: np.ndarray, channel: int, label: str, times: np.ndarray, length: float, numbers: Sequence[int]
 ) -> list[Panel]:
     """A field of every trajectory, time running downwards."""
     half = (times[-1] - times[0]) / max(1, len(times) - 1) / 2 or 0.5
     extent = (0.0, length, float(times[-1] + half), float(times[0] - half))
-    return [
-        Panel(state[n, :, channel], extent, f"trajectory {numbers[n]}", f"{field}\n\ntime", channel)
-        for n in range(len(state))
-    ]
+    return [Panel(state[n, :, channel], extent, f"trajectory {numbers[n]}", label, channel) for n in range(len(state))]
 
 
 def _frames(
@@ -115,6 +118,7 @@ def _frames(
     lengths: Sequence[float],
     names: Sequence[str],
     cut: int | None,
+    time_unit: str,
 ) -> list[Panel]:
     """Evenly spaced frames of one trajectory; in three dimensions the middle plane across axis `cut`."""
     shown = np.unique(np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)).tolist()
@@ -127,4 +131,4 @@ def _frames(
     else:
         label = f"{label}\n\n{names[vertical]}"
     extent = (0.0, float(lengths[horizontal]), 0.0, float(lengths[vertical]))
-    return [Panel(planes[t].T[::-1], extent, f"t = {times[t]:.3g}", label, channel) for t in shown]
+    return [Panel(planes[t].T[::-1], extent, measured(f"t = {times[t]:.3g}", time_unit), label, channel) for t in shown]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from ssno.data.units import labelled, measured
 from ssno.plots.style import Figure, ink, logarithmic, look, palette
 
 TRUTH = "truth"
@@ -19,6 +20,8 @@ def spectra(
     *,
     times: Sequence[float],
     field: str = "u",
+    time_unit: str = "",
+    length_unit: str = "",
 ) -> Figure:
     """Energy over wavenumber at a few times, one panel each; the truth in ink, forecasts in colour.
 
@@ -34,9 +37,9 @@ def spectra(
                 true = name == TRUTH
                 style = {"color": ink() if true else next(colours), "linewidth": 1.2 if true else 1.8}
                 axes.plot(wavenumbers[1:], values[frame, 1:], label=name, zorder=1 if true else 2, **style)
-            axes.set(xscale="log", xlabel="wavenumber")
+            axes.set(xscale="log", xlabel=labelled("wavenumber", f"rad / {length_unit}" * bool(length_unit)))
             logarithmic(axes)
-            axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
+            axes.set_title(measured(f"t = {times[frame]:.3g}", time_unit), fontsize=9)
         top = max(float(np.nanmax(values[np.isfinite(values)], initial=1e-30)) for values in energies.values())
         if TRUTH in energies:
             top = min(top, ABOVE_TRUTH * float(energies[TRUTH].max()))

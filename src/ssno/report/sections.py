@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ssno.base.amounts import number
+from ssno.data.units import labelled, measured
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.evaluate import rows_of
 from ssno.evaluation.findings import RunInspection
@@ -45,6 +46,7 @@ MEANINGS = {
     "energy_drift": "drift of the energy",
     "seconds": "seconds for one forecast",
 }
+TIMES = ("correlation_time", "valid_time")
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -75,7 +77,7 @@ def beats(evaluation: Evaluation) -> float | None:
     return persistence.means["rel_l2"] / error if persistence is not None and error else None
 
 
-def numbers(evaluation: Evaluation) -> str:
+def numbers(evaluation: Evaluation, time_unit: str = "") -> str:
     """The verdict's numbers as cards."""
     means = evaluation.scores.means
     shown = [
@@ -90,8 +92,8 @@ def numbers(evaluation: Evaluation) -> str:
         shown.append(
             (
                 "valid for",
-                number(means["valid_time"]),
-                f"of {number(horizon)} time units: error under {100 * VALID:.0f} %",
+                measured(number(means["valid_time"]), time_unit),
+                f"of {number(horizon)} {time_unit or 'time units'}: error under {100 * VALID:.0f} %",
             )
         )
     shown.append(("parameters", f"{evaluation.parameters:,}", evaluation.model))
@@ -100,12 +102,13 @@ def numbers(evaluation: Evaluation) -> str:
     return cards(shown)
 
 
-def metrics(evaluation: Evaluation) -> str:
+def metrics(evaluation: Evaluation, time_unit: str = "") -> str:
     """Every metric, of the run and of what needs no learning."""
+    meanings = {key: labelled(what, time_unit) if key in TIMES else what for key, what in MEANINGS.items()}
     sheet = metric_sheet(rows_of(evaluation), title="")
     grid = " x ".join(map(str, evaluation.points))
     caption = f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points"
-    return table(sheet.headings, sheet.rows, caption=caption, notes=MEANINGS)
+    return table(sheet.headings, sheet.rows, caption=caption, notes=meanings)
 
 
 def band(scores: Scores) -> Band:
@@ -119,7 +122,7 @@ def errors(report: RunReport) -> str:
     evaluation = report.evaluation
     bands = {evaluation.name: band(evaluation.scores)}
     bands |= {name: band(scores) for name, scores in evaluation.baselines.items()}
-    settings: dict[str, Any] = {"given_until": evaluation.given_until}
+    settings: dict[str, Any] = {"given_until": evaluation.given_until, "time_label": report.data.units.time_label}
     drawn = [
         picture(
             lambda: error_bands(evaluation.times, bands, **settings),
@@ -146,9 +149,11 @@ def spectrum(report: RunReport) -> str:
     wavenumbers, true = energy_spectrum(report.many.predicted_truth, spacing=report.data.spacing)
     _, made = energy_spectrum(report.many.forecast.nan_to_num(0.0, 0.0, 0.0), spacing=report.data.spacing)
     energies = {"truth": true[:, :, 0].mean(0).numpy(), report.evaluation.name: made[:, :, 0].mean(0).numpy()}
-    field = report.data.fields[0]
+    field, units = report.data.fields[0], report.data.units
+    lengths = {units.axes.get(axis.name, "") for axis in report.data.axes}
+    words = {"time_unit": units.time, "length_unit": lengths.pop() if len(lengths) == 1 else ""}
     return picture(
-        lambda: spectra(wavenumbers.numpy(), energies, times=report.many.predicted_times, field=field),
+        lambda: spectra(wavenumbers.numpy(), energies, times=report.many.predicted_times, field=field, **words),
         "Energy spectra of truth and forecast",
         caption=f"Energy of {field} by wavenumber, mean over {len(report.many.indices)} trajectories.",
     )
@@ -221,8 +226,13 @@ def _or_never(value: float | None) -> str:
 def run_sections(report: RunReport, identity: str) -> str:
     """All sections of one run but those about where it comes from."""
     parts = [
-        numbers(report.evaluation),
-        section(f"{identity}-errors", "Errors", errors(report) + "<p></p>" + metrics(report.evaluation), level=3),
+        numbers(report.evaluation, report.data.units.time),
+        section(
+            f"{identity}-errors",
+            "Errors",
+            errors(report) + "<p></p>" + metrics(report.evaluation, report.data.units.time),
+            level=3,
+        ),
         section(f"{identity}-forecasts", "Forecasts", forecasts(report, f"{identity}-player"), level=3),
         section(f"{identity}-inside", "Inside the model", inside(report.findings), level=3),
     ]

@@ -28,6 +28,7 @@ from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, froze
 from ssno.data.load import open_folder
 from ssno.data.moments import Moments, Summary, chunks
 from ssno.data.trajectories import NAN, Trajectories
+from ssno.data.units import NO_UNITS, PhysicalUnits
 
 MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
 CHUNK = 4 * 2**20  # bytes of frames in memory at a time: few enough for the cache
@@ -84,6 +85,7 @@ class Inspection:
     leaks: tuple[Leak, ...] = ()
     notes: tuple[str, ...] = ()
     command: str = ""
+    units: PhysicalUnits = NO_UNITS
 
 
 def open_sets(path: Path, options: ReadOptions = DEFAULTS) -> tuple[dict[str, Trajectories], Contents | None]:
@@ -174,7 +176,8 @@ def _describe(data: Trajectories) -> dict[str, Any]:
     axes = [{**vars(axis), "spacing": axis.spacing} for axis in data.axes]
     numbers = {key: values for key, values in data.parameters.items() if values.ndim == 1}
     ranges = {key: (float(values.min()), float(values.max())) for key, values in numbers.items()}
-    return {"name": data.name, "frames": len(data.times), "dt": dt, "axes": tuple(axes), "parameters": ranges}
+    known = {"name": data.name, "frames": len(data.times), "dt": dt, "units": data.units}
+    return {**known, "axes": tuple(axes), "parameters": ranges}
 
 
 def _examine_set(
