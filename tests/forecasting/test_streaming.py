@@ -79,8 +79,10 @@ def test_known_fields_reach_the_right_slots(alignment, increment) -> None:
     streamed = rollout(forecaster, state[:, :4], 8, context=context)
     slow = windowed_rollout(forecaster, state[:, :4], 8, context=context)
     torch.testing.assert_close(streamed, slow, atol=1e-5, rtol=1e-5)
-    fetched = rollout(forecaster, state[:, :4], 8, context=lambda number: context[:, number])
-    assert torch.equal(fetched, streamed)
+    for given in (4, 1):
+        streamed = rollout(forecaster, state[:, :given], 8, context=context)
+        fetched = rollout(forecaster, state[:, :given], 8, context=lambda number: context[:, number])
+        assert torch.equal(fetched, streamed)
 
 
 def test_a_rollout_longer_than_its_context_says_so() -> None:

@@ -115,8 +115,8 @@ def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -
         )
     if not isinstance(context, Tensor):
         return lambda first, stop: torch.stack(
-            [context(number) for number in range(first, stop)] or [context(0)[:, :0]], dim=1
-        ).to(first_frames.device)
+            [context(number) for number in range(first, max(stop, first + 1))], dim=1
+        )[:, : stop - first].to(first_frames.device)
 
     def of_tensor(first: int, stop: int) -> Tensor:
         if stop > context.shape[1]:
