@@ -10,7 +10,7 @@ NaN). Values that are not finite are counted and left out.
 Axes: n trajectory, t frame, c channel, then the space axes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,17 +112,20 @@ def check_finite(data: Trajectories) -> None:
         data.read(chunk)
 
 
-def summarise(data: Trajectories, *, size: int = CHUNK) -> Summary:
+def summarise(data: Trajectories, *, size: int = CHUNK, look: Callable[[Frames], None] = lambda chunk: None) -> Summary:
     """Statistics over all trajectories, frames and points, reading a chunk at a time.
 
     The first frame of a flow past a body is the undisturbed stream, no flow: on clouds of points it does not count.
+    `look` is handed every chunk, so that whoever wants to know more need not read the data again.
     """
     if len(data) == 0:
         raise ValueError(f"`data` {data.name!r} has no trajectories to take statistics of.")
     total = None
     for chunk in chunks(data, size=size):
         first = int(data.grid_type == "points")
-        part = Summary.of(data.read(chunk), first=first, mask=data.mask_channel)
+        frames = data.read(chunk)
+        part = Summary.of(frames, first=first, mask=data.mask_channel)
+        look(frames)
         total = part if total is None else total.merged(part)
     assert total is not None
     return total

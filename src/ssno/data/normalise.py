@@ -18,7 +18,7 @@ normaliser each; validation and test use those of the training split.
 Axes: n trajectory, t frame, c channel, then the space axes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_args
@@ -29,7 +29,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.data.moments import Moments, summarise
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Frames, Trajectories
 
 Method = Literal["minmax", "zscore", "none", "per_sample_minmax"]
 SMALLEST = float(np.finfo(np.float32).tiny)  # a narrower range than this has no reciprocal in float32
@@ -169,9 +169,18 @@ def _kept(known: Normaliser, fitted: Normaliser) -> Normaliser:
     return replace(fitted, method=known.method, **numbers)
 
 
-def fit(data: Trajectories, method: Method = "minmax", *, context_method: Method | None = None) -> Normalisers:
-    """Fit on the training split, all frames and points but masked ones; context uses `context_method`, or the same."""
-    summary = summarise(data)
+def fit(
+    data: Trajectories,
+    method: Method = "minmax",
+    *,
+    context_method: Method | None = None,
+    look: Callable[[Frames], None] = lambda chunk: None,
+) -> Normalisers:
+    """Fit on the training split, all frames and points but masked ones; context uses `context_method`, or the same.
+
+    `look` is handed every chunk of the data that is read.
+    """
+    summary = summarise(data, look=look)
     state = Normaliser.from_moments(summary.state, summary.state_change, fields=data.fields, method=method)
     known, changes = summary.context, summary.context_change
     context = Normaliser.from_moments(known, changes, fields=data.context_fields, method=context_method or method)

@@ -48,6 +48,7 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList(members)
         self.normalisers, self.window = first.normalisers, first.window
         self.alignment, self.spacing, self.mask = first.alignment, first.spacing, first.mask
+        self.envelope, self.trained_steps = first.envelope, first.trained_steps
 
     @property
     def forecasters(self) -> list[Forecaster]:

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from ssno.base import write_document
 from ssno.base.device import WITHOUT_FLOAT64
+from ssno.data.envelope import Envelope
 from ssno.data.normalise import AffineMap, Normalisers
 from ssno.data.windows import Alignment, Window, sliding_windows
 from ssno.forecasting.masks import Outside, find_outside, hold
@@ -50,6 +51,7 @@ class Forecaster(nn.Module):
         spacings: those of all grids that it is trained on, if they are several: it works on them as they are.
         precision: of the model's activations (`ssno.native.precision`); frames come back as they were given.
         mask: the known field that says where there are no data (`ssno.forecasting.masks`).
+        envelope: what the training data looked like, to which forecasts are held (`ssno.forecasting.watch`).
     """
 
     def __init__(
@@ -64,12 +66,13 @@ class Forecaster(nn.Module):
         spacings: Sequence[Sequence[float]] = (),
         precision: Precision = "float32",
         mask: str | None = None,
+        envelope: Envelope | None = None,
     ):
         super().__init__()
         check_precision(precision)
         if mask is not None and mask not in normalisers.context.fields:
             raise ValueError(f"`mask` must be one of the known fields {normalisers.context.fields}, got {mask!r}.")
-        self.model, self.precision, self.mask = model, precision, mask
+        self.model, self.precision, self.mask, self.envelope = model, precision, mask, envelope
         self.window = window or Window()
         streams = hasattr(model, "start") and hasattr(model, "step")
         # Not registered: the parameters belong to `model` and must not appear twice.
@@ -89,6 +92,11 @@ class Forecaster(nn.Module):
     def frames_as_channels(self) -> int:
         """K if the model takes its last K frames as channels, 0 if it maps slot by slot."""
         return getattr(self.model, "frames_as_channels", 0)
+
+    @property
+    def trained_steps(self) -> int | None:
+        """How many steps its training trajectories go on after the given frames, if that is recorded."""
+        return None if self.envelope is None else len(self.window.plan(self.envelope.frames).predicted)
 
     @property
     def device(self) -> torch.device:
@@ -233,6 +241,7 @@ class Forecaster(nn.Module):
             "spacing": self.spacing,
             "spacings": self.spacings,
             "mask": self.mask,
+            "envelope": None if self.envelope is None else dataclasses.asdict(self.envelope),
         }
         return {"config": described, "forecaster": units}
 

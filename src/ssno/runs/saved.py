@@ -16,6 +16,7 @@ from torch import nn
 
 from ssno.base import description_from_json
 from ssno.base.device import choose_device
+from ssno.data.envelope import Envelope
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
@@ -41,9 +42,12 @@ class Units:
     spacing: tuple[float, ...] | None = None
     spacings: tuple[tuple[float, ...], ...] = ()
     mask: str | None = None
+    envelope: Envelope | None = None
 
     def __post_init__(self) -> None:
-        self.normalisers()  # refuses what is none
+        fields = self.normalisers().state.fields  # refuses what is none
+        if self.envelope is not None and len(self.envelope.low) != len(fields):
+            raise ValueError(f"`envelope` needs one number per field {fields}, got {len(self.envelope.low)}.")
         for step in (step for steps in (self.spacing or (), *self.spacings) for step in steps):
             if not SHORTEST <= step <= LONGEST:
                 raise ValueError(f"`forecaster.spacing` must hold positive lengths, got {step}.")
@@ -110,6 +114,7 @@ def load_forecaster(
         spacing=units.spacing,
         spacings=units.spacings,
         mask=units.mask,
+        envelope=units.envelope,
     )
     forecaster.to(choose_device(device))
     stored: Precision = "float64" if forecaster.dtype == torch.float64 else "float32"

@@ -18,6 +18,7 @@ from torch import nn
 from ssno.base.provenance import provenance
 from ssno.data.defaults import defaults_of
 from ssno.data.division import hold_out
+from ssno.data.envelope import Surveyor
 from ssno.data.mirror import check_mirror
 from ssno.data.moments import check_finite
 from ssno.data.normalise import Normalisers, fit, kept_units
@@ -176,7 +177,11 @@ def checked(
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
     check_finite(valid)
-    normalisers = fit(data, options.normalisation) if units is None else units.normalisers()
+    surveyor = Surveyor(data)
+    if units is None:
+        normalisers, envelope = fit(data, options.normalisation, look=surveyor.look_at), surveyor.envelope
+    else:
+        normalisers, envelope = units.normalisers(), units.envelope
     forecaster = Forecaster(
         model,
         normalisers=normalisers if source is None else kept_units(source, normalisers),
@@ -186,6 +191,8 @@ def checked(
         spacing=data.spacing if units is None else units.spacing,
         spacings=[view.spacing for view in views] if options.grids else (),
         mask=data.mask,
+        # Where every trajectory has units of its own, those of others say nothing about it.
+        envelope=None if options.normalisation == "per_sample_minmax" else envelope,
     )
     return Task(forecaster, data, valid, options, description)
 
