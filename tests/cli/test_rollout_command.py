@@ -9,6 +9,7 @@ import torch
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import make_examples
+from ssno.models.pretrained import save_weights
 from ssno.models.registry import MODELS
 from ssno.runs.folder import open_run
 from ssno.training.reporter import Silent
@@ -148,3 +149,44 @@ def test_a_forecast_that_is_not_finite_has_infinite_errors() -> None:
 
     seen = Examples((0,), torch.ones(1, 3, 1, 4), torch.full((1, 2, 1, 4), torch.nan), (0.0, 1.0, 2.0))
     assert seen.step_errors().isinf().all()
+
+
+def grow(folder, factor: float) -> None:
+    """Make the run's model so wild that every step adds about this many units."""
+    forecaster = open_run(folder / "run").forecaster
+    weights = forecaster.model.state_dict()
+    for name, value in weights.items():
+        if name.startswith("head.") and name.endswith("bias"):
+            value.add_(factor)
+    save_weights(folder / "run", weights)
+
+
+def test_a_forecast_that_runs_away_is_shown_up_to_there_and_ends_with_code_3(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_and_data(tmp_path)
+    quiet = ["--no-draw", "--no-animate"]
+    main(["rollout", "run", *quiet, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["trained_steps"], told["steps_asked"], told["recorded"], told["runaways"]) == (4, 4, True, [])
+    grow(tmp_path, 15.0)
+    with pytest.raises(SystemExit, match="3"):
+        main(["rollout", "run", "--no-animate", "--index", "1"])
+    out = capsys.readouterr().out
+    assert "! u: the mean leaves what training saw at step 1 (trajectory 1): " in out
+    assert "! trajectory 1 is beyond 10 times any known value (runaway) from step 4 on" in out
+    assert "Stopped there: the 3 of 4 steps before are kept; --on-divergence continue goes on." in out
+    assert {path.name for path in (tmp_path / "run" / "rollout").iterdir()} == {"test-1.png", "test-error.png"}
+    with pytest.raises(SystemExit, match="3"):
+        main(["rollout", "run", *quiet, "--index", "1", "--on-divergence", "continue", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (len(told["steps"]), told["runaways"]) == (4, [{"trajectory": 1, "step": 3, "reason": "runaway"}])
+    assert {"field", "what", "step", "value", "low", "high"} < set(told["departures"][0])
+    main(["evaluate", "run"])
+    doubt = "First sign of doubt: u: the smallest value leaves what training saw at step 1 (trajectory 0): "
+    assert doubt in capsys.readouterr().out
+    main(["report", "run"])
+    assert doubt in (tmp_path / "run" / "report.html").read_text()
+    grow(tmp_path, 1000.0)
+    with pytest.raises(SystemExit, match="3"):
+        main(["rollout", "run", *quiet])
+    assert "is beyond 10 times any known value (runaway) from step 1 on, so there is nothing" in capsys.readouterr().err

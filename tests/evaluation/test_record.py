@@ -13,7 +13,9 @@ from ssno.cli.compare import METRICS, sheet
 from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.record import Evaluation, read_evaluation, store
 from ssno.evaluation.seeds import group_by_seed
-from ssno.forecasting.scores import Runaway, Scores
+from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.scores import Scores
+from ssno.forecasting.watch import Departure
 from ssno.report.sections import band, metrics, numbers, verdict
 
 SCORES = Scores(
@@ -22,6 +24,7 @@ SCORES = Scores(
     trajectory_errors=(0.5,),
     step_quartiles=((0.3, 0.5), (0.5, 0.7)),
     runaways=(Runaway(0, 1, "not finite"),),
+    departures=(Departure("u", "the mean", 1, 0, 1, 2.0, -1.0, 1.0),),
 )
 WHOLE = Evaluation(
     name="run",

@@ -9,7 +9,8 @@ import pytest
 from ssno.base.amounts import number
 from ssno.evaluation.comparison import Row, metric_sheet
 from ssno.evaluation.tables import Sheet, csv_text, write_text
-from ssno.forecasting.scores import Runaway, Scores
+from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.scores import Scores
 
 
 def test_latex_has_the_rules_of_booktabs_and_escapes_what_latex_would_take() -> None:

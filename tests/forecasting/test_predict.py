@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ssno.base.live_memory import peak_memory
 from ssno.cli.main import main
 from ssno.cli.other_data import warn_of_other_grid
 from ssno.data.alike import read_alike
+from ssno.data.envelope import Surveyor
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
@@ -29,8 +31,7 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.predict import plan_prediction, predict
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import RunawayWatch
-from ssno.forecasting.scores import Runaway
+from ssno.forecasting.runaway import ForecastDiverged, Runaway
 from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.pde.problems.problem import Axis
@@ -216,9 +217,13 @@ def exploding(data: Trajectories) -> Forecaster:
     return Forecaster(Thousand(), normalisers=fit(data, "none"), window=Window(size=1))
 
 
-def test_a_forecast_that_explodes_is_kept_and_its_first_bad_steps_are_reported(tmp_path) -> None:
-    data = Trajectories.from_array(np.array([1.0, 0.0], np.float32)[:, None, None, None] * np.ones((2, 2, 1, 8)))
-    done = predict(exploding(data), data.select(indices=[0, 1]), tmp_path / "next.h5", steps=20)
+def one_that_explodes() -> Trajectories:
+    return Trajectories.from_array(np.array([1.0, 0.0], np.float32)[:, None, None, None] * np.ones((2, 2, 1, 8)))
+
+
+def test_a_forecast_that_explodes_is_kept_if_asked_for_and_its_first_bad_steps_are_reported(tmp_path) -> None:
+    data = one_that_explodes()
+    done = predict(exploding(data), data, tmp_path / "next.h5", steps=20, on_divergence="continue")
     assert done.runaways == (Runaway(0, 0, "runaway"), Runaway(0, 12, "not finite"))
     frames = load_dataset(tmp_path / "next.h5", "all").read(slice(None), finite=False).state
     assert frames[0, :12].isfinite().all()
@@ -236,12 +241,68 @@ def test_the_input_is_never_overwritten(tmp_path) -> None:
     assert (tmp_path / "a.h5").read_bytes() == before
 
 
-def test_the_watch_counts_a_trajectory_once_per_reason() -> None:
-    given = torch.ones(2, 1, 1, 4)
-    watch = RunawayWatch(model_for(waves()).normalisers.state.bind(None), given)
-    for size in (1.0, 1e3, 1e4, float("nan"), float("inf")):
-        watch.look_at(torch.tensor([1.0, size])[:, None, None].expand(2, 1, 4))
-    assert watch.found(first_trajectory=10) == (Runaway(11, 1, "runaway"), Runaway(11, 3, "not finite"))
+def growing(data: Trajectories, factor: float) -> Forecaster:
+    class Grow(torch.nn.Module):
+        def forward(self, frames, *, spacing=None):
+            return factor * frames
+
+    return Forecaster(Grow(), normalisers=fit(data, "none"), window=Window(size=1))
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_by_default_the_file_ends_before_the_first_trajectory_runs_away_and_says_so(tmp_path, batch_size) -> None:
+    data = Trajectories.from_array(np.array([0.0, 1.0, 2.0])[:, None, None, None] * np.ones((3, 2, 1, 8)), dt=0.5)
+    done = predict(growing(data, 1.1), data, tmp_path / "next.h5", steps=200, batch_size=batch_size)
+    bad = 24  # 1.1^25 > 10
+    assert (done.steps, done.steps_asked, done.runaways[0]) == (bad, 200, Runaway(1, bad, "runaway"))
+    assert done.times == (1.0, 0.5 + 0.5 * bad)
+    read = load_dataset(tmp_path / "next.h5", "all")
+    assert read.shape == (3, bad, 1, 8)
+    assert len(read.times) == bad
+    frames = read.read(slice(None)).state
+    torch.testing.assert_close(frames[1:, :, 0, 0], torch.tensor([[1.0], [2.0]]) * 1.1 ** torch.arange(1, bad + 1))
+    with h5py.File(tmp_path / "next.h5") as file:
+        told = file.attrs["divergence"].splitlines()
+        assert told[0] == "trajectory 1 is beyond 10 times any known value (runaway) from step 25 on"
+        assert file.attrs["steps_asked"] == 200
+
+
+def test_known_fields_end_with_a_forecast_that_is_stopped(tmp_path) -> None:
+    state = np.ones((1, 60, 2, 8), np.float32)
+    data = Trajectories.from_array(state, fields=["u", "force"], context_fields=["force"])
+
+    class Grow(torch.nn.Module):
+        def forward(self, frames, *, spacing=None):
+            return 1.5 * frames[:, :, :1]
+
+    forecaster = Forecaster(Grow(), normalisers=fit(data, "none"), window=Window(size=1))
+    done = predict(forecaster, data, tmp_path / "next.h5", steps=50, given=3)
+    read = load_dataset(tmp_path / "next.h5", "all").read(slice(None))
+    assert done.steps == read.state.shape[1] == read.context.shape[1] == 5  # 1.5^6 > 10
+
+
+def test_a_forecast_without_one_good_frame_leaves_no_file(tmp_path) -> None:
+    data = one_that_explodes()
+    with pytest.raises(
+        ForecastDiverged, match="trajectory 0 is beyond 10 times .* from step 1 on, so there is nothing"
+    ):
+        predict(exploding(data), data, tmp_path / "next.h5", steps=20)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_says_what_left_the_training_data(tmp_path) -> None:
+    data = waves(frames=12)
+    surveyor = Surveyor(data)
+    surveyor.look_at(data.read(slice(None)))
+    forecaster = growing(data, 1.1)
+    forecaster.envelope = surveyor.envelope
+    done = predict(forecaster, data, tmp_path / "next.h5", steps=15)
+    with h5py.File(tmp_path / "next.h5") as file:
+        assert (file.attrs["steps_asked"], file.attrs["trained_steps"]) == (15, 11)
+        told = file.attrs["outside_training"].splitlines()
+    assert told == [departure.words() for departure in done.departures]
+    assert (done.steps, done.trained_steps, done.recorded) == (15, 11, True)
+    assert "leaves what training saw at step" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -250,9 +311,10 @@ def test_the_watch_counts_a_trajectory_once_per_reason() -> None:
         ({"steps": 0}, "`steps` must be at least 1, got 0"),
         ({"given": 7}, "`given` must lie between 1 and the 6 frames of 'waves', got 7"),
         ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
+        ({"on_divergence": "panic"}, r"`on_divergence` must be one of \('stop', 'continue'\), got 'panic'"),
     ],
 )
-def test_mistakes_are_named(tmp_path, options, message) -> None:
+def test_mistakes_are_named(tmp_path, options, message, as_users_call_it) -> None:
     data = waves()
     with pytest.raises(ValueError, match=message):
         predict(model_for(data), data, tmp_path / "next.h5", **({"steps": 2} | options))
@@ -396,27 +458,102 @@ def test_inputs_with_another_step_or_grid_are_warned_of_and_options_given_anew_w
     said = ["--data.axes", "batch x y time", "--data.arrays", "temperature", "--data.times", "clock_s"]
     said += ["--data.coordinates", "across_m", "height_m"]
     main(["train", "mine.h5", *said, "--model", "ssno:tiny", "--train.epochs", "1", "--name", "own"])
-    main(["predict", "runs/own", "--input", "fine.h5", "--output", "a.h5", "--dt", "1", "--lengths", "1", "2"])
+    main(
+        [
+            "predict",
+            "runs/own",
+            "--input",
+            "fine.h5",
+            "--output",
+            "a.h5",
+            "--dt",
+            "1",
+            "--lengths",
+            "1",
+            "2",
+            "--steps",
+            "3",
+        ]
+    )
     err = capsys.readouterr().err
     assert "WARNING: these data have 24 x 8 points, own was trained on 12 x 8." in err
     assert "WARNING: frames of these data are 1 apart, those own was trained on 0.5." in err
     assert load_dataset("a.h5", "all").time_step == 1.0
-    main(["predict", "runs/own", "--input", "fine.h5", "--output", "b.h5", "--points", "12", "8"])
+    main(["predict", "runs/own", "--input", "fine.h5", "--output", "b.h5", "--points", "12", "8", "--steps", "3"])
     assert "WARNING" not in capsys.readouterr().err
 
 
-def test_the_command_exits_with_a_code_when_a_forecast_is_not_finite(tmp_path, monkeypatch, capsys) -> None:
+def prediction_of(forecaster: Forecaster, folder: Path) -> list[str]:
+    """The command that predicts a hundred steps of waves."""
+    run_folder(folder, forecaster)
+    np.save(folder / "now.npy", waves(12).read(slice(None)).state.numpy())
+    words = ["predict", "run", "--input", "now.npy", "--output", "next.h5", "--steps", "100", "--dt", "1"]
+    return [*words, "--axes", "batch time channel x", "--lengths", "2"]
+
+
+def test_forecasts_that_run_away_or_are_not_finite_end_the_command_with_code_3(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    data = waves(12)
-    forecaster = model_for(data, increment=True)
+    forecaster = model_for(waves(12), increment=True)
     for parameter in forecaster.model.head.parameters():
         parameter.data.mul_(1e12)
-    run_folder(tmp_path, forecaster)
-    np.save("now.npy", data.read(slice(None)).state.numpy())
-    words = ["predict", "run", "--input", "now.npy", "--output", "next.h5", "--steps", "3", "--dt", "1"]
+    words = prediction_of(forecaster, tmp_path)
     with pytest.raises(SystemExit, match="3"):
-        main([*words, "--axes", "batch time channel x", "--lengths", "2"])
+        main(words)
+    assert "so there is nothing good to keep, and nothing was written." in capsys.readouterr().err
+    assert not Path("next.h5").exists()
+    with pytest.raises(SystemExit, match="3"):
+        main([*words, "--on-divergence", "continue"])
     out = capsys.readouterr().out
-    assert "! trajectory 0 is beyond ten times what was given (runaway) from step 1 on" in out
+    assert "! trajectory 0 is beyond 10 times any known value (runaway) from step 1 on" in out
     assert "is not finite from step" in out
     assert "more; --json lists them all" in out
+    settings = {"normalisers": fit(waves(12), "zscore"), "window": Window(size=2)}
+    words = prediction_of(Forecaster(LinearConfig().build(), **settings), tmp_path)  # a line
+    with pytest.raises(SystemExit, match="3"):
+        main([*words, "--overwrite"])
+    out = capsys.readouterr().out
+    assert "(runaway) from step" in out
+    assert "not finite" not in out
+    kept = len(load_dataset("next.h5", "all").times)
+    assert f"Stopped there: the {kept} of 100 steps before are kept" in out
+    with pytest.raises(SystemExit, match="3"):
+        main([*words, "--overwrite", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["steps"], told["steps_asked"], told["recorded"]) == (kept, 100, False)
+    assert told["departures"][0]["field"] == "u"
+
+
+def test_a_trained_run_says_before_it_starts_that_it_is_to_go_further_than_training(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("mine.npy", np.sin(np.arange(16) / 8 * np.pi + np.arange(200)[:, None] / 5).reshape(10, 20, 16))
+    axes = ["--data.axes", "batch time x"]
+    main(["train", "mine.npy", *axes, "--model", "ssno:tiny", "--train.epochs", "1", "--name", "own"])
+    capsys.readouterr()
+    words = ["predict", "runs/own", "--input", "mine.npy", "--output", "a.h5", "--on-divergence", "continue", "--json"]
+
+    def told(*more: str) -> tuple[str, dict[str, object]]:
+        with suppress(SystemExit):
+            main([*words, *more, "--overwrite"])
+        found = capsys.readouterr()
+        return found.err, json.loads(found.out)
+
+    err, result = told("--steps", "40")
+    assert "own was trained on forecasts of 16 steps, you ask for 40." in err
+    assert (result["trained_steps"], result["recorded"]) == (16, True)
+    assert "trained on forecasts" not in told("--steps", "16")[0]
+    config = json.loads(Path("runs/own/config.json").read_text())
+    assert len(config["forecaster"].pop("envelope")["low"]) == 1
+    Path("runs/own/config.json").write_text(json.dumps(config))  # as runs were before
+    err, result = told("--steps", "40")
+    assert "own was trained on forecasts of 16 steps, you ask for 40." in err
+    assert (result["trained_steps"], result["recorded"]) == (16, False)
+    config["forecaster"]["envelope"] = {"frames": 20, "length": 1.0} | {
+        name: [1.0, 2.0] for name in ("low", "high", "mean_low", "mean_high", "drift")
+    }
+    config["forecaster"]["envelope"] |= {"energy_low": [[0.0], [0.0]], "energy_high": [[0.0], [0.0]]}
+    Path("runs/own/config.json").write_text(json.dumps(config))
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "`envelope` needs one number per field ('u',), got 2." in capsys.readouterr().err

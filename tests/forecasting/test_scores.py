@@ -11,7 +11,8 @@ from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.scores import EVERY, TRAINING, Runaway, score, score_forecasts
+from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.scores import EVERY, TRAINING, score, score_forecasts
 
 X = 2 * math.pi * np.arange(32) / 32
 

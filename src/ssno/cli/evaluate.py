@@ -138,12 +138,11 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
         other = "" if own_data and same else ", which is not what was measured here"
         console.print(f"Stated: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
     for runaway in evaluation.scores.runaways[:LISTED]:
-        console.print(
-            f"Trajectory {runaway.trajectory} is {'not finite' if runaway.reason == 'not finite' else 'a runaway'} "
-            f"from predicted step {runaway.step + 1} on."
-        )
+        console.print(f"! {runaway.words()}", soft_wrap=True)
     if len(evaluation.scores.runaways) > LISTED:
         console.print(f"... and {len(evaluation.scores.runaways) - LISTED} more.")
+    for departure in evaluation.scores.departures[:1]:
+        console.print(f"First sign of doubt: {departure.words()}.", highlight=False, soft_wrap=True)
     if solver and SAME_TIME not in evaluation.baselines:
         console.print(
             f"No {SAME_TIME!r}: even on the coarsest grid the solver takes longer than the model's "

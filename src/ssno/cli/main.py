@@ -65,7 +65,7 @@ VERBS = {
     ),
     "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers.", computes=True),
     "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
-    "predict": Verb("predict", "predict", "Forecast without truth, as far as you like, into a file.", computes=True),
+    "predict": Verb("predict", "predict", "Forecast without truth, any number of steps, into a file.", computes=True),
     "rollout": Verb(
         "rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations.", computes=True
     ),

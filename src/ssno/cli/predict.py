@@ -1,6 +1,5 @@
-"""`ssno predict RUN --input FILE --output FILE`: forecast without truth, as far as you like."""
+"""`ssno predict RUN --input FILE --output FILE`: forecast without truth."""
 
-import json as json_format
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,8 +7,9 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from ssno.base import cost_rows
+from ssno.base import cost_rows, to_text
 from ssno.base.terminal import Console
+from ssno.cli.divergence import exits_without_frames, tell, warn_of_horizon
 from ssno.cli.other_data import warn_of_other_data
 from ssno.cli.progress import progress
 from ssno.data.files.readers.protocol import ReadOptions
@@ -17,12 +17,10 @@ from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.store.growing import block_frames
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
 from ssno.forecasting.predict import predict as predict_to_file
-from ssno.forecasting.runaway import NOT_FINITE
+from ssno.forecasting.runaway import OnDivergence
 from ssno.native.precision import Precision
 from ssno.runs.folder import open_run
 from ssno.training.interruption import EXIT_DIVERGED
-
-LISTED = 8  # troubles that are printed; --json has them all
 
 
 def predict(
@@ -41,14 +39,15 @@ def predict(
     batch_size: int = 16,
     precision: Precision | None = None,
     overwrite: bool = False,
+    on_divergence: OnDivergence = "stop",
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Forecast the future of every trajectory in a file and write it to another.
 
     The last frames of the input are given, as many as the model looks at. Memory does not grow with the horizon. The
-    output has our layout (The Well's): `ssno data inspect` and `load_dataset` read it. A forecast that stops being
-    finite is written as it came, is reported with its first bad step, and exits with code 3.
+    output has our layout (The Well's): `ssno data inspect` and `load_dataset` read it. Reported is the step at which
+    anything first leaves what training saw. A forecast that runs away or stops being finite exits with code 3.
 
     Args:
         run: Folder of a training run, or the name of a bundled checkpoint.
@@ -67,6 +66,8 @@ def predict(
         batch_size: Trajectories forecast together.
         precision: Numbers the model computes in: float32, bf16 or float64; by default those of its weights.
         overwrite: Replace the output if it exists.
+        on_divergence: When a trajectory runs away or is not finite: stop, and keep the frames before of all of them; or
+            continue, and write everything as it comes.
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
@@ -91,7 +92,8 @@ def predict(
         }
         show_cost(cost, as_json=json)
         return
-    with progress(f"forecasting {len(data)} trajectories") as advance:
+    warn_of_horizon(opened, steps)
+    with exits_without_frames(), progress(f"forecasting {len(data)} trajectories") as advance:
         done = predict_to_file(
             forecaster,
             data,
@@ -101,17 +103,18 @@ def predict(
             time_step=time_step,
             batch_size=batch_size,
             overwrite=overwrite,
+            on_divergence=on_divergence,
             report=advance,
         )
-    show(done, as_json=json)
-    if any(trouble.reason == NOT_FINITE for trouble in done.runaways):
+    show(replace(done, trained_steps=opened.trained_steps), as_json=json)
+    if done.runaways:
         raise SystemExit(EXIT_DIVERGED)
 
 
 def show_cost(cost: dict[str, Any], *, as_json: bool) -> None:
     """What the forecast would cost."""
     if as_json:
-        print(json_format.dumps(cost, indent=2))
+        print(to_text(cost, indent=2))
         return
     table = Table("what", title="forecast of the forecast; nothing was written", title_justify="left")
     table.add_column("how much", justify="right")
@@ -125,19 +128,11 @@ def show_cost(cost: dict[str, Any], *, as_json: bool) -> None:
 def show(done: Prediction, *, as_json: bool) -> None:
     """Where the forecast is, and which trajectories went astray at which step."""
     if as_json:
-        print(json_format.dumps({**asdict(done), "path": str(done.path)}, indent=2))
+        print(to_text({**asdict(done), "path": str(done.path)}, indent=2))
         return
     first, last = done.times
     print(
         f"{done.path}: {done.trajectories} trajectories, {done.steps} steps, time {first:.6g} to {last:.6g}, "
         f"in {done.seconds:.1f} s."
     )
-    for trouble in done.runaways[:LISTED]:
-        print(f"! trajectory {trouble.trajectory} is {describe(trouble.reason)} from step {trouble.step + 1} on")
-    if len(done.runaways) > LISTED:
-        print(f"! and {len(done.runaways) - LISTED} more; --json lists them all")
-
-
-def describe(reason: str) -> str:
-    """Why a forecast is no forecast any more, in words."""
-    return "not finite" if reason == NOT_FINITE else "beyond ten times what was given (runaway)"
+    tell(done.runaways, done.departures, recorded=done.recorded, steps=done.steps, asked=done.steps_asked)

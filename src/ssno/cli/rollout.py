@@ -1,6 +1,6 @@
 """`ssno rollout RUN`: forecast trajectories whose truth is known, print the error of every step, draw and animate."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +10,14 @@ from rich.table import Table
 from ssno.base import to_text
 from ssno.base.names import as_file_name
 from ssno.base.terminal import Console
+from ssno.cli.divergence import exits_without_frames, tell, warn_of_horizon
 from ssno.cli.other_data import other_data, warn_of_other_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS as AS_STORED
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples
+from ssno.forecasting.runaway import OnDivergence
 from ssno.plots.animation import DEFAULTS, AnimationOptions
 from ssno.plots.animation import animate as write_animation
 from ssno.plots.bands import band_of, error_bands
@@ -27,6 +29,7 @@ from ssno.plots.style import save
 from ssno.runs.folder import open_run
 from ssno.runs.layout import ROLLOUT
 from ssno.runs.links import folder_for
+from ssno.training.interruption import EXIT_DIVERGED
 
 
 def rollout(
@@ -41,12 +44,14 @@ def rollout(
     animate: bool = True,
     animation: AnimationOptions = DEFAULTS,
     out: Path | None = None,
+    on_divergence: OnDivergence = "stop",
     json: bool = False,
 ) -> None:
     """Forecast trajectories of the run's data and compare them with the truth, step by step.
 
     Pictures go to RUN/rollout: panels (space-time in one dimension) and an animation for every trajectory and field,
-    MP4 if ffmpeg is installed, else GIF; and the error along the forecast.
+    MP4 if ffmpeg is installed, else GIF; and the error along the forecast. A forecast that runs away or stops being
+    finite exits with code 3.
 
     Args:
         run: Folder of a training run, or one of its checkpoints (best, last); or a bundled checkpoint's name, whose
@@ -60,6 +65,7 @@ def rollout(
         animate: Make animations.
         animation: How animations look.
         out: Folder for the pictures.
+        on_divergence: When a forecast runs away or is not finite: stop, and show the steps before; or continue.
         json: Print the errors as JSON.
     """
     opened = open_run(run)
@@ -69,7 +75,10 @@ def rollout(
     else:
         trajectories = replace(opened, data=described_by(opened, other)).load(split, points=points)
         warn_of_other_data(opened, trajectories, points_asked=points is not None)
-    seen = make_examples(opened.forecaster, trajectories, index)
+    asked = len(opened.forecaster.window.plan(len(trajectories.times)).predicted)
+    warn_of_horizon(opened, asked)
+    with exits_without_frames():
+        seen = make_examples(opened.forecaster, trajectories, index, on_divergence=on_divergence)
     folder = folder_for(opened.folder, ROLLOUT) if out is None else out
     suffix = "" if points is None else f"-{points}"
     pictures = [
@@ -100,9 +109,14 @@ def rollout(
             for step, time in enumerate(seen.predicted_times)
         ]
         result = {"trajectories": list(index), "points": [axis.points for axis in trajectories.axes], "steps": steps}
-        print(to_text({**result, "pictures": [str(picture) for picture in pictures]}, indent=2))
+        watched = {"steps_asked": asked, "trained_steps": opened.trained_steps, "recorded": seen.recorded}
+        watched |= {name: [asdict(one) for one in getattr(seen, name)] for name in ("runaways", "departures")}
+        print(to_text({**result, **watched, "pictures": [str(picture) for picture in pictures]}, indent=2))
     else:
         show(seen, pictures, name=opened.name, data=trajectories)
+        tell(seen.runaways, seen.departures, recorded=seen.recorded, steps=len(seen.predicted_times), asked=asked)
+    if seen.runaways:
+        raise SystemExit(EXIT_DIVERGED)
 
 
 def draw_one(

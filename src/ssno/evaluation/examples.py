@@ -4,7 +4,7 @@ Axes: n trajectory, t frame, s predicted frame, c field, then the grid.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
+from ssno.forecasting.runaway import ForecastDiverged, OnDivergence, Runaway
+from ssno.forecasting.watch import Departure, ForecastWatch
 from ssno.metrics.relative import frame_errors, with_room
 
 
@@ -29,6 +31,10 @@ class Examples:
     """Of the true frames; the forecast covers the last s of them."""
     outside: Bool[Tensor, "n t *grid"] | None = None
     """Where the true frames have no data."""
+    runaways: tuple[Runaway, ...] = ()
+    departures: tuple[Departure, ...] = ()
+    recorded: bool = True
+    """Departures are from training data; else from the given frames and units."""
 
     def drawn(self, row: int, channel: int) -> tuple[np.ndarray, np.ndarray]:
         """Truth and forecast of one field of one trajectory for pictures: NaN where there are no data."""
@@ -59,15 +65,30 @@ class Examples:
         return torch.where(errors.isfinite(), errors, torch.inf)
 
 
-def make_examples(forecaster: Forecaster, data: Trajectories, indices: Sequence[int]) -> Examples:
-    """Forecast some trajectories as the forecaster's protocol says: its given frames, then to the end."""
+def make_examples(
+    forecaster: Forecaster, data: Trajectories, indices: Sequence[int], *, on_divergence: OnDivergence = "continue"
+) -> Examples:
+    """Forecast some trajectories as the forecaster's protocol says: its given frames, then to the end.
+
+    With "stop" all of them end before the first step at which one has run away; runaways and departures name
+    trajectories as the data do.
+    """
     if not indices:
         raise ValueError("`indices` must name at least one trajectory.")
     plan = forecaster.window.plan(len(data.times))
     state, context = data.read(list(indices))
     frames = slice(plan.given.start, plan.predicted.stop)
     known = context[:, frames] if context.shape[2] else None
-    given = state[:, plan.given.start : plan.given.stop]
-    forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing)
+    given, grid = state[:, plan.given.start : plan.given.stop], {"axes": data.axes, "grid_type": data.grid_type}
+    watch = ForecastWatch(forecaster, given, **grid, context=known, on_divergence=on_divergence)  # type: ignore[arg-type]
+    forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing, watch=watch.look_at)
+    runaways = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.runaways())
+    departures = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.departures())
+    if watch.stops and watch.diverged:
+        forecast = forecast[:, : watch.good_steps]
+        frames = slice(frames.start, plan.predicted.start + watch.good_steps)
+        if not watch.good_steps:
+            raise ForecastDiverged(min(runaways, key=lambda one: one.step))
     outside = None if data.mask_channel is None else context[:, frames, data.mask_channel] > 0
-    return Examples(tuple(indices), state[:, frames], forecast, tuple(data.times[frames].tolist()), outside)
+    times = tuple(data.times[frames].tolist())
+    return Examples(tuple(indices), state[:, frames], forecast, times, outside, runaways, departures, watch.recorded)

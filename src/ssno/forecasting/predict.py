@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -29,8 +30,8 @@ from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import stream
-from ssno.forecasting.runaway import RunawayWatch
-from ssno.forecasting.scores import Runaway
+from ssno.forecasting.runaway import ForecastDiverged, OnDivergence, Runaway
+from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
 
 Report = Callable[[int, int], None]
 TRIAL_STEPS = 3
@@ -62,9 +63,17 @@ class Prediction:
     path: Path
     trajectories: int
     steps: int
+    """Frames that were written of each."""
     times: tuple[float, float]
     runaways: tuple[Runaway, ...]
     seconds: float
+    steps_asked: int
+    trained_steps: int | None
+    """How far training trajectories went, if the forecaster knows."""
+    departures: tuple[Departure, ...]
+    """What left the training data, each quantity once: where it did so first."""
+    recorded: bool
+    """The forecaster knows its training data; else departures are from given frames and units."""
 
 
 def plan_prediction(
@@ -132,9 +141,13 @@ def predict(
     time_step: float | None = None,
     batch_size: int = 16,
     overwrite: bool = False,
+    on_divergence: OnDivergence = "stop",
     report: Report = lambda done, total: None,
 ) -> Prediction:
     """Forecast `steps` frames after the given ones of every trajectory and write them to `path`.
+
+    The file says in its attributes what the watch saw (`ssno.forecasting.watch`): `steps_asked`, `trained_steps`,
+    `outside_training` and `divergence`, the latter two only if there is anything to say.
 
     Args:
         forecaster: what `train` returned or `load_forecaster` read.
@@ -145,11 +158,15 @@ def predict(
         time_step: time between frames, if `data` holds a single one.
         batch_size: trajectories forecast together; changes memory and speed, not results.
         overwrite: replace an existing file.
+        on_divergence: "stop" writes the frames before the first trajectory ran away, of all trajectories;
+            `ForecastDiverged` if there are none. "continue" writes all that was asked for, as it comes.
         report: called with (frames done, frames in all).
     """
     began, path = time.monotonic(), Path(path)
     if batch_size < 1:
         raise ValueError(f"`batch_size` must be at least 1, got {batch_size}.")
+    if on_divergence not in get_args(OnDivergence):
+        raise ValueError(f"`on_divergence` must be one of {get_args(OnDivergence)}, got {on_divergence!r}.")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists already. Choose another name, or say `overwrite`.")
     if path.exists() and is_source(path, data):
@@ -170,10 +187,12 @@ def predict(
             "commit": provenance()["commit"],
             "given_frames": len(job.given),
             "last_given_time": float(data.times[job.given[-1]]),
+            "steps_asked": steps,
+            **({} if forecaster.trained_steps is None else {"trained_steps": forecaster.trained_steps}),
             **({} if forecaster.mask is None else {"mask_field": forecaster.mask}),
         },
     )
-    runaways: list[Runaway] = []
+    runaways, departures, kept, recorded = list[Runaway](), list[Departure](), steps, forecaster.envelope is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         whole_file(path) as partial,
@@ -181,10 +200,21 @@ def predict(
     ):
         for first in range(0, len(data), batch_size):
             rows = range(first, min(first + batch_size, len(data)))
-            watch = _forecast(job, rows, writer, report)
-            runaways += watch.found(first_trajectory=first)
-    ends = (float(job.times[0]), float(job.times[-1]))
-    return Prediction(path, len(data), steps, ends, tuple(runaways), time.monotonic() - began)
+            watch = _forecast(job, rows, kept, writer, report, on_divergence)
+            runaways += watch.runaways(first_trajectory=first)
+            departures += watch.departures(first_trajectory=first)
+            if on_divergence == "stop":
+                kept = watch.good_steps
+            if kept == 0:
+                raise ForecastDiverged(min(runaways, key=lambda one: one.step))
+        found = first_departures(departures)
+        writer.truncate(kept)
+        writer.remark("outside_training", [one.words(recorded=recorded) for one in found])
+        writer.remark("divergence", [one.words() for one in runaways])
+    ends = (float(job.times[0]), float(job.times[kept - 1]))
+    seconds = time.monotonic() - began
+    more = (steps, forecaster.trained_steps, found, recorded)
+    return Prediction(path, len(data), kept, ends, tuple(runaways), seconds, *more)
 
 
 def is_source(path: Path, data: Trajectories) -> bool:
@@ -237,23 +267,37 @@ class _Blocks:
         return self.block[:, inside]
 
 
-def _forecast(job: Job, rows: range, writer: FrameWriter, report: Report) -> RunawayWatch:
-    """One batch of trajectories, block by block."""
+def _forecast(
+    job: Job, rows: range, steps: int, writer: FrameWriter, report: Report, on_divergence: OnDivergence
+) -> ForecastWatch:
+    """One batch of trajectories, block by block, until `steps` or until one diverges and that ends it."""
     first, context = _start(job, rows)
-    watch = RunawayWatch(job.forecaster.units(first), first)
+    watch = ForecastWatch(
+        job.forecaster,
+        first,
+        axes=job.data.axes,
+        grid_type=job.data.grid_type,
+        context=context,
+        on_divergence=on_divergence,
+    )
     frames = stream(job.forecaster, first, context=context, spacing=job.data.spacing)
 
-    def block(begins: int, stop: int) -> None:  # a function, so that one block is gone before the next is made
+    def block(begins: int, stop: int) -> bool:  # a function, so that one block is gone before the next is made
         state = torch.empty(len(rows), stop - begins, *job.data.shape[2:])
         for number, frame in enumerate(islice(frames, stop - begins)):
-            watch.look_at(frame)
             state[:, number] = frame
+            if watch.look_at(frame):
+                stop, state = begins + number + 1, state[:, : number + 1]
+                break
         numbers = range(len(job.given) + begins, len(job.given) + stop)
         known = None if context is None else torch.stack([context(number) for number in numbers], dim=1).numpy()
         writer.write(rows.start, begins, state.numpy(), known)
+        return watch.stops and watch.diverged
 
-    for begins in range(0, job.steps, writer.block):
-        stop = min(begins + writer.block, job.steps)
-        block(begins, stop)
+    for begins in range(0, steps, writer.block):
+        stop = min(begins + writer.block, steps)
+        ended = block(begins, stop)
         report(rows.start * job.steps + len(rows) * stop, len(job.data) * job.steps)
+        if ended:
+            break
     return watch

@@ -11,6 +11,7 @@ Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -34,7 +35,8 @@ def rollout(
     context: Context = None,
     spacing: Sequence[float] | None = None,
     device: str | torch.device | None = None,
-) -> Float[Tensor, "b steps c *grid"]:
+    watch: Callable[[Float[Tensor, "b c *grid"]], bool] | None = None,
+) -> Float[Tensor, "b made c *grid"]:
     """Forecast `steps` frames after the given ones; they come back to the device of those.
 
     Args:
@@ -44,13 +46,19 @@ def rollout(
         context: known fields at the times of the given and the predicted frames, if the model uses any.
         spacing: grid spacing, if it differs from the training grid.
         device: move the forecaster there first (`ssno.base.device`); by default it computes where it is.
+        watch: is shown every frame as it comes, and ends the forecast there by saying True (`ForecastWatch.look_at`).
     """
     if steps < 1:
         raise ValueError(f"`steps` must be at least 1, got {steps}.")
     if device is not None:
         forecaster.to(choose_device(device))
     frames = stream(forecaster, first_frames, context=context, spacing=spacing)
-    return torch.stack([next(frames) for _ in range(steps)], dim=1).to(first_frames.device)
+    made = []
+    for frame in islice(frames, steps):
+        made.append(frame)
+        if watch is not None and watch(frame):
+            break
+    return torch.stack(made, dim=1).to(first_frames.device)
 
 
 def stream(

@@ -1,44 +1,41 @@
-"""Watch a forecast for the step at which it stops being one, by the rule of `ssno.metrics.runaway`.
+"""A forecast that stopped being one, and the words for it: the one place that names the reasons.
 
-Without the truth, what a field is known to take is the largest of its given values and of |shift| + scale, the usual
-size of the training data. A runaway forecast goes on; most end up not finite soon after.
-
-Axes: b trajectory, t frame, c field, then the grid.
+The rule is in `ssno.metrics.runaway`; `ssno.forecasting.watch` and `ssno.forecasting.scores` find them.
 """
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from dataclasses import dataclass
+from typing import Literal
 
-from ssno.data.normalise import AffineMap
-from ssno.forecasting.scores import Runaway
-from ssno.metrics.runaway import NEVER, largest, runaway_step
+from ssno.metrics.runaway import FACTOR
 
 NOT_FINITE, TOO_LARGE = "not finite", "runaway"
+OnDivergence = Literal["stop", "continue"]
+"""What to do about a forecast that diverges: keep what was good, or write everything as it came."""
 
 
-class RunawayWatch:
-    """Hand it every predicted frame in turn; it keeps the first step of each kind of trouble per trajectory."""
+@dataclass(frozen=True)
+class Runaway:
+    """A forecast that left the realm of fields: which trajectory, at which predicted step (from 0), and why."""
 
-    def __init__(self, units: AffineMap, given: Float[Tensor, "b t c *grid"]):
-        self.usual = torch.maximum(largest(given), (units.shift.abs() + units.scale.abs()).to(given))
-        self.steps = 0
-        self.first = {reason: torch.full((len(given),), NEVER) for reason in (TOO_LARGE, NOT_FINITE)}
+    trajectory: int
+    step: int
+    reason: str
 
-    def look_at(self, frame: Float[Tensor, "b c *grid"]) -> None:
-        """The next predicted frame, in physical units."""
-        gone = (runaway_step(frame[:, None], self.usual) != NEVER).cpu()
-        broken = ~frame.flatten(1).isfinite().all(1).cpu()
-        for reason, seen in ((TOO_LARGE, gone & ~broken), (NOT_FINITE, broken)):
-            first = self.first[reason]
-            first[seen & (first == NEVER)] = self.steps
-        self.steps += 1
+    def words(self) -> str:
+        """A line for readers, who count steps from 1."""
+        what = self.reason if self.reason == NOT_FINITE else f"beyond {FACTOR:g} times any known value ({TOO_LARGE})"
+        return f"trajectory {self.trajectory} is {what} from step {self.step + 1} on"
 
-    def found(self, *, first_trajectory: int = 0) -> tuple[Runaway, ...]:
-        """The troubles so far, by trajectory, counted from `first_trajectory`, then by step; steps count from 0."""
-        seen = [
-            Runaway(first_trajectory + row, int(first[row]), reason)
-            for reason, first in self.first.items()
-            for row in (first != NEVER).nonzero().flatten().tolist()
-        ]
-        return tuple(sorted(seen, key=lambda trouble: (trouble.trajectory, trouble.step, trouble.reason)))
+
+class ForecastDiverged(RuntimeError):
+    """A forecast diverged at its first step, so that nothing of it is worth keeping."""
+
+    def __init__(self, first: Runaway):
+        super().__init__(first)
+        self.first = first
+
+    def __str__(self) -> str:
+        return (
+            f"{self.first.words()}, so there is nothing good to keep, and nothing was written. `on_divergence` "
+            "continue (--on-divergence continue) goes on with what comes."
+        )

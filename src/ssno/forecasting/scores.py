@@ -28,6 +28,8 @@ from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.masks import find_outside, hold
 from ssno.forecasting.rollout import rollout
+from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, Runaway
+from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
 from ssno.metrics.relative import frame_errors, trajectory_errors, weighed, with_room
 from ssno.metrics.runaway import NEVER, largest, runaway_step
 
@@ -43,23 +45,16 @@ Predict = Callable[[Frames, range], Tensor]
 
 
 @dataclass(frozen=True)
-class Runaway:
-    """A forecast that left the realm of fields: which trajectory, at which predicted step (from 0), and why."""
-
-    trajectory: int
-    step: int
-    reason: str
-
-
-@dataclass(frozen=True)
 class Scores:
-    """Mean errors by name, the error of each scored frame (mean and quartiles), that of each trajectory, runaways."""
+    """Mean errors by name, the error of each scored frame (mean and quartiles), that of each trajectory, and those that
+    ran away or left what training saw."""
 
     means: dict[str, float]
     step_errors: tuple[float, ...]
     trajectory_errors: tuple[float, ...]
     step_quartiles: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     runaways: tuple[Runaway, ...] = ()
+    departures: tuple[Departure, ...] = ()
 
 
 def score(
@@ -77,10 +72,19 @@ def score(
     cloud = CloudScores(data.fields, data.context_fields) if data.grid_type == "points" else None
     area, normalised = areas(data), forecaster.normalisers.state.method != "none"
 
-    def predict(frames: Frames, _: range) -> Tensor:
+    departures: list[Departure] = []
+
+    def predict(frames: Frames, rows: range) -> Tensor:
         plan = window.plan(frames.state.shape[1])
         given, context = plan.known_of(*frames)
-        return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
+        if "runaway" not in metrics or forecaster.envelope is None:
+            return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
+        watch = ForecastWatch(forecaster, given, axes=data.axes, grid_type=data.grid_type, context=context)
+        forecast = rollout(
+            forecaster, given, len(plan.predicted), context=context, spacing=data.spacing, watch=watch.look_at
+        )
+        departures.extend(watch.departures(first_trajectory=rows.start))
+        return forecast
 
     def more(frames: Frames, forecast: Tensor, truth: Tensor) -> dict[str, Tensor]:
         plan = window.plan(frames.state.shape[1])
@@ -105,7 +109,8 @@ def score(
     scores = score_forecasts(
         predict, data, window, batch_size=batch_size, metrics=metrics, more=more, device=forecaster.device
     )
-    return scores if cloud is None else replace(scores, means={**scores.means, **cloud.lift()})
+    lift = {} if cloud is None else cloud.lift()
+    return replace(scores, means={**scores.means, **lift}, departures=first_departures(departures))
 
 
 def score_forecasts(
@@ -196,7 +201,7 @@ def find_runaways(forecast: Tensor, frames: Frames, plan: FrameRoles, *, first: 
     """Forecasts with a frame that is not finite or 10 times above anything in the whole true trajectory."""
     steps = runaway_step(forecast, largest(frames.state[:, plan.given.start :])).tolist()
     return [
-        Runaway(first + index, step, "runaway" if forecast[index, step].isfinite().all() else "not finite")
+        Runaway(first + index, step, TOO_LARGE if forecast[index, step].isfinite().all() else NOT_FINITE)
         for index, step in enumerate(steps)
         if step != NEVER
     ]

@@ -67,7 +67,8 @@ def verdict(evaluation: Evaluation) -> str:
         better = f"{ratio:.1f} times below" if ratio >= 1 else f"{1 / ratio:.1f} times above" if ratio else ""
         sentence += f" That is {better} persistence." if better else " The data stand still: persistence is exact."
     runaways = len({trouble.trajectory for trouble in evaluation.scores.runaways})
-    return sentence + (f" {runaways} forecasts ran away." if runaways else "")
+    sentence += f" {runaways} forecasts ran away." if runaways else ""
+    return sentence + "".join(f" First sign of doubt: {one.words()}." for one in evaluation.scores.departures[:1])
 
 
 def beats(evaluation: Evaluation) -> float | None:

@@ -85,6 +85,12 @@ class RunFolder:
         return (last - first) / max(1, known.shape[1] - 1)
 
     @property
+    def trained_steps(self) -> int | None:
+        """How many steps training trajectories go on after the given frames, if its config says."""
+        shape, known = self._trained_on().shape, self.forecaster.trained_steps
+        return known if known is not None or shape is None else len(self.forecaster.window.plan(shape[1]).predicted)
+
+    @property
     def model(self) -> str:
         """The model as commands call it."""
         return str(self.config["config"].get("model"))

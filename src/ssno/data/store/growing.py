@@ -63,6 +63,20 @@ class FrameWriter:
         if context is not None and not (self.constant and frame):
             self._store(self.layout.context_fields, context, rows, columns)
 
+    def truncate(self, frames: int) -> None:
+        """Keep the first `frames` frames of every trajectory."""
+        if frames == len(self.layout.times):
+            return
+        names = self.layout.fields if self.constant else (*self.layout.fields, *self.layout.context_fields)
+        for name in names:
+            self.file["t0_fields"][name].resize(frames, axis=1)
+        self.file["dimensions/time"].resize(frames, axis=0)
+
+    def remark(self, name: str, lines: Sequence[str]) -> None:
+        """A root attribute with these lines; none if there are none."""
+        if lines:
+            self.file.attrs[name] = "\n".join(lines)
+
     def __enter__(self) -> "FrameWriter":
         return self
 
