@@ -1,7 +1,7 @@
 """Add to bundled checkpoints what their training data look like:  python docs/scripts/envelopes.py NAME ...
 
-For checkpoints of runs from before `ssno train` recorded it. ./data must hold some of the training trajectories of each,
-a few dozen are enough: `ssno data generate ks --viscosity 0.1 --preset paper --train 32 --valid 2 --test 1`.
+For checkpoints of runs from before `ssno train` recorded it. ./data must hold some of the training trajectories of
+each, a few dozen are enough: `ssno data generate ks --viscosity 0.1 --preset paper --train 32 --valid 2 --test 1`.
 """
 
 from dataclasses import asdict, replace

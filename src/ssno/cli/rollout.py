@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
@@ -109,7 +109,11 @@ def rollout(
             for step, time in enumerate(seen.predicted_times)
         ]
         result = {"trajectories": list(index), "points": [axis.points for axis in trajectories.axes], "steps": steps}
-        watched = {"steps_asked": asked, "trained_steps": opened.trained_steps, "recorded": seen.recorded}
+        watched: dict[str, Any] = {
+            "steps_asked": asked,
+            "trained_steps": opened.trained_steps,
+            "recorded": seen.recorded,
+        }
         watched |= {name: [asdict(one) for one in getattr(seen, name)] for name in ("runaways", "departures")}
         print(to_text({**result, **watched, "pictures": [str(picture) for picture in pictures]}, indent=2))
     else:

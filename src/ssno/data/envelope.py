@@ -196,7 +196,7 @@ class Envelope:
         return Envelope(
             max(self.frames, other.frames),
             self.length,
-            *(_extreme(name, getattr(self, name), getattr(other, name)) for name in _EXTREMES),  # type: ignore[arg-type]
+            *(_extreme(name, getattr(self, name), getattr(other, name)) for name in _EXTREMES),
         )
 
     def seen(self, given: Float[Tensor, "n c q"]) -> tuple[Float[Tensor, "n c q"], Float[Tensor, "n c q"]]:
@@ -244,7 +244,7 @@ class Envelope:
 _EXTREMES = tuple(entry.name for entry in fields(Envelope)[2:])
 
 
-def _extreme(name: str, one: Sequence, other: Sequence) -> tuple:  # type: ignore[type-arg]
+def _extreme(name: str, one: Sequence, other: Sequence) -> tuple:
     """The smaller of two numbers, or of each pair in nested ones, if the name says low; else the larger."""
     if one and isinstance(one[0], tuple):
         return tuple(_extreme(name, *pair) for pair in zip(one, other, strict=True))
