@@ -6,6 +6,8 @@ import pytest
 from tests.data.own_files import VALUES, grouped, ramps, save
 
 from ssno.data.errors import DataError
+from ssno.data.files.inspection import inspect_data
+from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
 
 
@@ -140,3 +142,19 @@ def test_times_that_are_no_numbers_are_named(tmp_path) -> None:
     np.savez(path, u=np.zeros((4, 5, 8)), t=np.array([0.0, 1.0, np.nan, 3.0, 4.0]))
     with pytest.raises(DataError, match="has times that are not finite. Give --dt"):
         load_dataset(path, "all", axes="batch time x")
+
+
+@pytest.mark.parametrize(("period", "share"), [(1.0, "100"), (None, "0")], ids=["too fast", "a ramp"])
+def test_inspecting_says_what_resampling_cuts(tmp_path, period, share) -> None:
+    clocks = np.stack([0.25 * np.arange(33), 0.5 * np.arange(33)])
+    values = clocks if period is None else np.sin(2 * np.pi * clocks / period)
+    np.savez(tmp_path / "a.npz", u=np.repeat(values[:, :, None], 8, 2), t=clocks)
+    options = ReadOptions(axes="batch time x", arrays=("u",), resample=0.5, lengths=(1.0,))
+    (note,) = inspect_data(tmp_path / "a.npz", options)[0].notes
+    assert note == (
+        "Resampled every 0.5, 17 frames: 16 of 66 stored frames lie after the end of the shortest and are cut, "
+        f"variations with periods under 1 are lost: {share} % of the energy of changes (first trajectory)."
+    )
+    still = ReadOptions(axes="batch time x", arrays=("u",), lengths=(1.0,), resample=0.5)
+    np.savez(tmp_path / "b.npz", u=np.ones((2, 33, 8)), t=clocks)
+    assert inspect_data(tmp_path / "b.npz", still)[0].notes[0].endswith("under 1 are lost."), "nothing changes"

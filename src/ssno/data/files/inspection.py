@@ -22,6 +22,7 @@ from ssno.data.files.readers.plain import run_groups
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS, examine, open_contents, reader_for
 from ssno.data.files.readers.zarr import is_zarr
+from ssno.data.files.resampling_loss import resampling_note
 from ssno.data.files.sampling import coarseness, sampled
 from ssno.data.files.suggest import option_words, suggest_axes, train_command, useful_parameters
 from ssno.data.fingerprints import Hashes, Leak, duplicates, frame_hashes, frozen, leak
@@ -125,6 +126,8 @@ def inspect_data(
         report, hashes[split], seams = _examine_set(split, data, most, step)
         reports.append(report)
         notes += [*data.notes, *seams.values()]
+        if note := resampling_note(data, sampled(data, most, step=step)[0]):
+            notes.append(note)
         walls |= {*seams}
     others = hashes if against is None else {}
     for split, data in beside.items():
