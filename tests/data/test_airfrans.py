@@ -16,6 +16,7 @@ import torch
 
 from ssno.data.errors import DataError
 from ssno.data.files.examine.vtk_xml import read_vtk
+from ssno.data.files.inspection import inspect_data
 from ssno.data.files.probe import contents_of
 from ssno.data.files.readers.airfrans import case_fields, contour_order, inlet_of, open_airfrans, open_file
 from ssno.data.files.readers.protocol import ReadOptions
@@ -285,6 +286,9 @@ def test_the_geometric_file_is_found_by_load_dataset(tmp_path: Path) -> None:
     assert torch.equal(data.read([0]).context[0, 0, 2, :64], torch.zeros(64))
     with pytest.raises(DataError, match="The published split of 'airfrans' takes 1000 trajectories"):
         load_dataset(tmp_path / "AirfRANS.pt", "train")
+    found, sets = inspect_data(tmp_path / "AirfRANS.pt")
+    assert (found.format, found.container, len(sets["all"])) == ("airfrans", "torch", 3)
+    assert found.command.endswith("AirfRANS.pt --data.splits 0.8 0.1 0.1"), "less than the published split takes"
     with pytest.raises(DataError, match="does not take `dt`"):
         load_dataset(tmp_path / "AirfRANS.pt", "train", dt=0.1)
 
