@@ -20,6 +20,7 @@ from ssno.forecasting.rollout import rollout
 from ssno.metrics.spectrum import energy_spectrum
 from ssno.models.bundled import ROOT as BUNDLED
 from ssno.plots.animation import AnimationOptions, animate
+from ssno.plots.labels import labels_of
 from ssno.plots.spectra import spectra
 from ssno.plots.style import save
 from ssno.runs.folder import RunFolder, open_run
@@ -62,7 +63,8 @@ def draw(dataset: str) -> None:
         IMAGES / f"forecast-{dataset}.gif",
         times=seen.predicted_times,
         lengths=[axis.length for axis in data.axes],
-        field=data.fields[0],
+        labels=labels_of(data).titled(f"SS-NO: {data.fields[0]}, error {error:.3g}"),
+        errors=seen.step_errors()[0].tolist(),
         options=AnimationOptions(width=720, fps=4, format="gif"),
     )
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, trajectory {seen.indices[0]}, rel_l2 {error:.3g}", flush=True)

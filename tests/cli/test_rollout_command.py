@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from ssno.cli.main import main
+from ssno.cli.rollout import field_errors, title_of
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.examples import make_examples
+from ssno.evaluation.examples import Examples, make_examples
+from ssno.forecasting.runaway import Runaway
 from ssno.models.pretrained import save_weights
 from ssno.models.registry import MODELS
 from ssno.runs.folder import open_run
@@ -190,3 +192,15 @@ def test_a_forecast_that_runs_away_is_shown_up_to_there_and_ends_with_code_3(tmp
     with pytest.raises(SystemExit, match="3"):
         main(["rollout", "run", *quiet])
     assert "is beyond 10 times any known value (runaway) from step 1 on, so there is nothing" in capsys.readouterr().err
+
+
+def test_titles_say_the_model_the_error_before_divergence_and_its_step() -> None:
+    truth = torch.ones(2, 5, 1, 4)
+    runaways = (Runaway(trajectory=7, step=2, reason="runaway"),)
+    seen = Examples((3, 7), truth, 1.5 * truth[:, 1:], tuple(map(float, range(5))), runaways=runaways)
+    errors = field_errors(seen, 1, 0)
+    assert errors == pytest.approx([0.5] * 4)
+    words = {"model": "ks-ssno", "field": "u"}
+    assert title_of(seen, 0, errors, **words) == "ks-ssno: u of trajectory 3, relative error 0.5"
+    told = title_of(seen, 1, [0.1, 0.3, 1e20, 1e30], **words)
+    assert told == "ks-ssno: u of trajectory 7, relative error 0.2, diverged at step 3"

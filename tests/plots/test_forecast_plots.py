@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 from PIL import Image
 
 from ssno.evaluation.calibration import Calibration
@@ -13,11 +14,13 @@ from ssno.plots.animation import AnimationOptions, animate, moving_suffix
 from ssno.plots.bands import Band, band_of, ensemble_bands, error_bands
 from ssno.plots.calibration import calibration_plot
 from ssno.plots.kernels import kernel_panels, memory_weights
+from ssno.plots.labels import Labels
 from ssno.plots.modes import mode_ridges
 from ssno.plots.panels import frame_panels
+from ssno.plots.scales import colours, difference_colours
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.spectra import spectra
-from ssno.plots.style import DIFFERENCE_MAP, dark
+from ssno.plots.style import DIFFERENCE_MAP, Figure, dark
 
 RNG = np.random.default_rng(0)
 
@@ -139,6 +142,39 @@ def test_colour_bars_keep_their_ends_in_every_frame(tmp_path) -> None:
     ends = 255 * np.array([colormaps[DIFFERENCE_MAP](end)[:3] for end in (0.0, 1.0)])
     distances = np.abs(found[None] - ends[:, None]).max(axis=-1).min(axis=-1)
     assert distances.max() < 12
+
+
+def test_only_what_moves_is_drawn_again(tmp_path, monkeypatch) -> None:
+    drawn = []
+    draw = Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda self, renderer: (drawn.append(1), draw(self, renderer)))
+    truth = RNG.normal(size=(30, 8, 8))
+    animate(truth, 0.9 * truth, tmp_path / "a.gif", times=np.arange(30.0).tolist(), lengths=[1.0, 1.0])
+    assert len(drawn) == 1
+
+
+def test_pictures_say_what_they_show_with_units() -> None:
+    labels = Labels("v (m s-1)", ("x (m)", "y (m)"), "s", "ks-ssno: v of trajectory 3, relative error 0.1")
+    truth = RNG.normal(size=(7, 4, 5))
+    figure = frame_panels(truth, truth, times=np.arange(7.0).tolist(), lengths=[1.0, 2.0], labels=labels)
+    words = {text.get_text() for text in figure.findobj(Text)}
+    assert {labels.title, "t = 6 s", "x (m)", "truth\ny (m)", "v (m s-1)"} <= words
+    lines = forecast_panels(truth[:, 0], truth[2:, 0], times=np.arange(7.0).tolist(), length=1.0, labels=labels)
+    assert {labels.title, "time (s)", "x (m)", "v (m s-1)"} <= {text.get_text() for text in lines.findobj(Text)}
+
+
+def test_fields_of_one_sign_have_a_sequential_map_and_others_one_about_zero() -> None:
+    assert colours(np.array([-0.006, 0.58]))[0] == "viridis", "a solver's undershoot"
+    assert colours(np.array([-0.1, 0.58])) == ("RdBu_r", -0.58, 0.58)
+    assert colours(np.array([-3.0, -1.0])) == ("viridis", -3.0, -1.0)
+    positive = forecast_panels(np.full((3, 4), 2.0), np.ones((2, 4)), times=[0.0, 1.0, 2.0], length=1.0)
+    assert positive.axes[0].images[0].get_cmap().name == "viridis"
+
+
+def test_a_forecast_that_runs_away_leaves_the_scale_of_the_difference() -> None:
+    truth = np.linspace(-1, 1, 8)
+    assert difference_colours(truth + 1e20, truth) == (DIFFERENCE_MAP, -2.0, 2.0)
+    assert difference_colours(np.full(8, np.nan), truth)[2] > 0
 
 
 def test_senseless_looks_are_refused() -> None:

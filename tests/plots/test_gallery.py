@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ssno.plots.gallery import colours, gallery
+from ssno.plots.gallery import gallery
+from ssno.plots.scales import colours
 
 
 def images(figure):

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from ssno.plots.globe import animate_globe, sampled, seen_from, sphere_panels
+from ssno.plots.labels import Labels
 
 NLAT, NLON = 19, 36
 THETA = np.linspace(0, np.pi, NLAT)[:, None]
@@ -40,7 +41,7 @@ def test_values_between_points_are_between() -> None:
 
 def test_panels_and_animations_appear(tmp_path) -> None:
     frames = np.random.default_rng(0).normal(size=(5, 8, 16))
-    figure = sphere_panels(frames, 0.9 * frames, times=[0.0, 1.0, 2.0, 3.0, 4.0], field="vorticity")
+    figure = sphere_panels(frames, 0.9 * frames, times=[0.0, 1.0, 2.0, 3.0, 4.0], labels=Labels("vorticity"))
     assert len(figure.axes) == 3 * 5 + 3
     path = animate_globe(frames, tmp_path / "globe.gif", titles=["a"] * 5)
     with Image.open(path) as image:

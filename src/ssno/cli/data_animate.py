@@ -15,7 +15,8 @@ from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.plots.animation import DEFAULTS, AnimationOptions
-from ssno.plots.animation import animate as write_animation
+from ssno.plots.forecasts import moving_picture
+from ssno.plots.labels import labels_of
 
 AS_STORED = ReadOptions()
 
@@ -60,15 +61,15 @@ def draw(data: Trajectories, index: tuple[int, ...], folder: Path, options: Anim
     fields = state.numpy()
     if data.mask_channel is not None:
         fields = np.where(context[:, :, [data.mask_channel]].numpy() > 0, np.nan, fields)
-    times, lengths = data.times.tolist(), [axis.length for axis in data.axes]
+    times = data.times.tolist()
     return [
-        write_animation(
+        moving_picture(
+            data,
             fields[row, :, channel],
             None,
             folder / f"{as_file_name(data.name)}-{number}-{as_file_name(field)}{options.suffix}",
             times=times,
-            lengths=lengths,
-            field=field,
+            labels=labels_of(data, channel).titled(f"{data.name}, trajectory {number}"),
             options=options,
         )
         for row, number in enumerate(index)

@@ -1,6 +1,8 @@
 """`ssno rollout RUN`: forecast trajectories whose truth is known, print the error of every step, draw and animate."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +10,7 @@ import tyro
 from rich.table import Table
 
 from ssno.base import to_text
+from ssno.base.amounts import number
 from ssno.base.names import as_file_name
 from ssno.base.terminal import Console
 from ssno.cli.divergence import exits_without_frames, tell, warn_of_horizon
@@ -18,13 +21,12 @@ from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.runaway import OnDivergence
+from ssno.metrics.relative import frame_errors
 from ssno.plots.animation import DEFAULTS, AnimationOptions
-from ssno.plots.animation import animate as write_animation
 from ssno.plots.bands import band_of, error_bands
 from ssno.plots.foils import flow_pictures
-from ssno.plots.globe import sphere_panels
-from ssno.plots.panels import frame_panels
-from ssno.plots.spacetime import forecast_panels
+from ssno.plots.forecasts import moving_picture, still_picture
+from ssno.plots.labels import labels_of
 from ssno.plots.style import save
 from ssno.runs.folder import open_run
 from ssno.runs.layout import ROLLOUT
@@ -92,6 +94,7 @@ def rollout(
             channel,
             folder,
             f"{split}{suffix}",
+            model=opened.name,
             draw=draw,
             animate=animate,
             animation=animation,
@@ -131,6 +134,7 @@ def draw_one(
     folder: Path,
     label: str,
     *,
+    model: str,
     draw: bool,
     animate: bool,
     animation: AnimationOptions,
@@ -145,27 +149,33 @@ def draw_one(
         return [save(make(), folder / f"{label}-{seen.indices[row]}-{name}.png") for name, make in found.items()]
     name = f"{label}-{seen.indices[row]}" + (f"-{as_file_name(data.fields[channel])}" if len(data.fields) > 1 else "")
     truth, forecast = seen.drawn(row, channel)
-    lengths, field = [axis.length for axis in data.axes], data.fields[channel]
+    errors = field_errors(seen, row, channel)
+    title = title_of(seen, row, errors, model=model, field=data.fields[channel])
+    labels = labels_of(data, channel).titled(title)
     made = []
-    if draw and len(lengths) == 1:
-        title = f"{field} of trajectory {seen.indices[row]}"
-        panels = forecast_panels(truth, forecast, times=seen.times, length=lengths[0], field=field, title=title)
-        made.append(save(panels, folder / f"{name}.png"))
-    predicted = truth[seen.given :]
-    if draw and len(lengths) > 1:
-        planes = [
-            values if values.ndim == 3 else values[..., values.shape[-1] // 2] for values in (predicted, forecast)
-        ]
-        if data.grid_type == "sphere":
-            figure = sphere_panels(planes[0], planes[1], times=seen.predicted_times, field=field)
-        else:
-            figure = frame_panels(planes[0], planes[1], times=seen.predicted_times, lengths=lengths, field=field)
+    if draw:
+        figure = still_picture(data, truth, forecast, times=seen.times, labels=labels)
         made.append(save(figure, folder / f"{name}.png"))
     if animate:
-        moving = folder / f"{name}{animation.suffix}"
-        settings = {"times": seen.predicted_times, "lengths": lengths, "field": field, "options": animation}
-        made.append(write_animation(predicted, forecast, moving, **settings))  # type: ignore[arg-type]
+        path, predicted = folder / f"{name}{animation.suffix}", truth[seen.given :]
+        moving = partial(moving_picture, times=seen.predicted_times, labels=labels, errors=errors, options=animation)
+        made.append(moving(data, predicted, forecast, path))
     return made
+
+
+def field_errors(seen: Examples, row: int, channel: int) -> list[float]:
+    """Relative error of one field of one trajectory at every step."""
+    forecast, truth = (values[[row]][:, :, [channel]] for values in (seen.forecast, seen.predicted_truth))
+    return frame_errors(forecast, truth)[0].tolist()
+
+
+def title_of(seen: Examples, row: int, errors: Sequence[float], *, model: str, field: str) -> str:
+    """What is drawn, its mean error, and where the forecast diverged."""
+    index = seen.indices[row]
+    lost = next((one.step for one in seen.runaways if one.trajectory == index), None)
+    good = errors[:lost]
+    error = f", relative error {number(sum(good) / len(good))}" if good else ""
+    return f"{model}: {field} of trajectory {index}{error}" + ("" if lost is None else f", diverged at step {lost + 1}")
 
 
 def show(seen: Examples, pictures: list[Path], *, name: str, data: Trajectories) -> None:
@@ -174,8 +184,8 @@ def show(seen: Examples, pictures: list[Path], *, name: str, data: Trajectories)
     table = Table(
         "step", "time", title=f"{name} on {data.name}, {grid} points: relative l2 error", title_justify="left"
     )
-    for number in seen.indices:
-        table.add_column(f"trajectory {number}", justify="right")
+    for index in seen.indices:
+        table.add_column(f"trajectory {index}", justify="right")
     for step, time in enumerate(seen.predicted_times):
         table.add_row(str(step + 1), f"{time:.4g}", *(f"{value:.4g}" for value in seen.step_errors()[:, step].tolist()))
     console = Console()

@@ -29,6 +29,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
 from ssno.models.ssno import SSNOConfig
 from ssno.plots.curves import error_over_time, loss_curves
+from ssno.plots.labels import labels_of
 from ssno.plots.spacetime import forecast_panels
 from ssno.plots.style import save
 from ssno.runs.log import read_log
@@ -136,7 +137,9 @@ def draw(
         forecast[0, :, 0].numpy(),
         times=times,
         length=test.axes[0].length,
-        title=f"SS-NO on an unseen trajectory (the median of {len(errors)}): relative error {errors[typical]:.2f}",
+        labels=labels_of(test).titled(
+            f"SS-NO on an unseen trajectory (the median of {len(errors)}): relative error {errors[typical]:.2f}"
+        ),
     )
     steps = {row.name: row.scores.step_errors for row in rows}
     return [

@@ -8,7 +8,7 @@ Axes: s predicted frame, then the grid.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,32 +16,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 from matplotlib import colormaps
-from matplotlib.animation import FFMpegWriter, PillowWriter
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from PIL import Image
+from matplotlib.artist import Artist
+from matplotlib.text import Text
 
 from ssno.base import unknown_name
-from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, Figure, ink, look, palette
+from ssno.base.amounts import number
+from ssno.plots.labels import MAP_AXES, PLAIN, Labels
+from ssno.plots.moving import MovingFigure, Update
+from ssno.plots.scales import colours, difference_colours, few_ticks
+from ssno.plots.style import NO_DATA, Figure, ink, look, palette
 
-Update = Callable[[int], None]
-
-
-class GifWriter(PillowWriter):
-    """GIF whose 256 colours cover all that occur: by count alone, rare ones, such as the ends of colour bars, go."""
-
-    _frames: list[Image.Image]
-
-    def finish(self) -> None:
-        """Choose colours, then write."""
-        self._frames = [
-            frame.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-            for frame in self._frames
-        ]
-        super().finish()
-
-
-WRITERS = {".gif": GifWriter, ".mp4": FFMpegWriter}
+ENDINGS = (".gif", ".mp4")
 
 
 class Shown(NamedTuple):
@@ -50,9 +35,15 @@ class Shown(NamedTuple):
     truth: np.ndarray
     forecast: np.ndarray | None
     times: Sequence[float]
-    lengths: Sequence[float]
-    field: str
+    extents: Sequence[tuple[float, float]]
+    errors: Sequence[float] | None
+    labels: Labels
     colour_map: str | None
+
+    def told(self, frame: int) -> str:
+        """What is said about one frame."""
+        error = "" if self.errors is None else f", error {number(self.errors[frame])}"
+        return f"{self.labels.at(self.times[frame])}{error}"
 
 
 @dataclass(frozen=True)
@@ -92,35 +83,34 @@ def animate(
     *,
     times: Sequence[float],
     lengths: Sequence[float],
-    field: str = "u",
+    starts: Sequence[float] | None = None,
+    errors: Sequence[float] | None = None,
+    labels: Labels = PLAIN,
     options: AnimationOptions = DEFAULTS,
 ) -> Path:
     """Write an animation, of data alone if there is no forecast. It appears when it is whole.
 
-    The ending of the name decides the format, .gif or .mp4.
+    `lengths` and `starts` (0 by default) are those of the axes, `errors` is said of every frame. The ending of the name
+    decides the format, .gif or .mp4.
     """
     path = Path(path)
-    if path.suffix not in WRITERS:
-        raise ValueError(f"`path` must end in {' or '.join(WRITERS)}, got {path.name!r}.")
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"`path` must end in {' or '.join(ENDINGS)}, got {path.name!r}.")
     if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
         raise ValueError(f"Writing {path.name} needs ffmpeg, which is not installed. Choose a name that ends in .gif.")
     if truth.ndim == 4:
         middle = truth.shape[-1] // 2
         truth, forecast = truth[..., middle], None if forecast is None else forecast[..., middle]
     path.parent.mkdir(parents=True, exist_ok=True)
+    extents = [(first, first + length) for first, length in zip(starts or [0.0] * len(lengths), lengths, strict=True)]
     with look(), tempfile.TemporaryDirectory(dir=path.parent) as folder:
         draw = _lines if truth.ndim == 2 else _images
-        figure, update = draw(Shown(truth, forecast, times, lengths, field, options.colour_map))
-        FigureCanvasAgg(figure)
-        even = 2 * round(options.width / 2)  # ffmpeg wants even numbers of pixels
-        inches = figure.get_size_inches()
-        figure.set_size_inches(inches[0], 2 * round(even * inches[1] / inches[0] / 2) * inches[0] / even)
-        writer = WRITERS[path.suffix](fps=options.fps)
+        figure, moving, update = draw(Shown(truth, forecast, times, extents, errors, labels, options.colour_map))
         partial = Path(folder) / path.name
-        with writer.saving(figure, str(partial), dpi=even / inches[0]):
-            for frame in range(len(times)):
-                update(frame)
-                writer.grab_frame()
+        maps = list(dict.fromkeys(image.get_cmap().name for axes in figure.axes for image in axes.images))
+        MovingFigure(figure, moving, update, frames=len(times), width=options.width, maps=maps).write(
+            partial, fps=options.fps
+        )
         partial.replace(path)
     return path
 
@@ -130,60 +120,79 @@ def moving_suffix() -> str:
     return ".gif" if shutil.which("ffmpeg") is None else ".mp4"
 
 
-def _lines(shown: Shown) -> tuple[Figure, Update]:
-    truth, forecast, times, lengths, field, _ = shown
-    positions = float(lengths[0]) * np.arange(truth.shape[1]) / truth.shape[1]
+def _lines(shown: Shown) -> tuple[Figure, list[Artist], Update]:
+    truth, forecast, labels = shown.truth, shown.forecast, shown.labels
+    left, right = shown.extents[0]
+    positions = left + (right - left) * np.arange(truth.shape[1]) / truth.shape[1]
     figure = Figure(figsize=(6, 3))
     axes = figure.subplots()
-    (true,) = axes.plot(positions, truth[0], color=ink(), linewidth=1.2, label="truth")
-    made = None
+    lines = [axes.plot(positions, truth[0], color=ink(), linewidth=1.2, label="truth")[0]]
+    moving: list[Artist] = [*lines]
     if forecast is not None:
-        (made,) = axes.plot(positions, forecast[0], color=palette()[1], label="forecast")
-        axes.legend(loc="upper right", fontsize=8)
+        lines += axes.plot(positions, forecast[0], color=palette()[1], label="forecast")
+        moving = [*lines, axes.legend(loc="upper right", fontsize=8, frameon=True, framealpha=0.8, edgecolor="none")]
     finite = truth[np.isfinite(truth)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     margin = 0.08 * (high - low) or 1.0
-    axes.set(xlabel="x", ylabel=field, ylim=(low - margin, high + margin))
-    title = axes.set_title("")
+    axes.set(xlabel=labels.axes[0], ylabel=labels.field, ylim=(low - margin, high + margin), xlim=(left, right))
+    told = _headings(figure, labels.title)
 
     def update(frame: int) -> None:
-        true.set_ydata(truth[frame])
-        if made is not None and forecast is not None:
-            made.set_ydata(forecast[frame])
-        title.set_text(f"t = {times[frame]:.3g}")
+        for line, values in zip(lines, (truth, forecast), strict=False):
+            assert values is not None
+            line.set_ydata(values[frame])
+        told.set_text(shown.told(frame))
 
-    return figure, update
+    return figure, [*moving, told], update
 
 
-def _images(shown: Shown) -> tuple[Figure, Update]:
-    truth, forecast, times, lengths, field, colour_map = shown
+def _images(shown: Shown) -> tuple[Figure, list[Artist], Update]:
+    truth, forecast, labels = shown.truth, shown.forecast, shown.labels
     usual, low, high = colours(truth)
-    looks = (colour_map or usual, low, high)
+    looks = (shown.colour_map or usual, low, high)
     panels = [("", truth, looks)]
     if forecast is not None:
-        difference = forecast - truth
-        limit = max(float(np.abs(difference[np.isfinite(difference)]).max(initial=0.0)), 1e-12)
         panels = [("truth", truth, looks), ("forecast", forecast, looks)]
-        panels.append(("forecast - truth", difference, (DIFFERENCE_MAP, -limit, limit)))
-    wide = float(np.clip(lengths[0] / lengths[1], 0.5, 3.0))
-    figure = Figure(figsize=(2.8 * len(panels) if forecast is not None else 2.6 * wide + 1.2, 2.9))
-    extent = (0.0, float(lengths[0]), 0.0, float(lengths[1]))
+        panels.append(("forecast - truth", forecast - truth, difference_colours(forecast, truth)))
+    (left, right), (bottom, top) = shown.extents[:2]
+    wide = float(np.clip((right - left) / (top - bottom), 0.5, 3.0))
+    tall = float(np.clip(2.05 / wide, 0.9, 2.05)) + 0.95
+    figure = Figure(figsize=(3.2 * len(panels), tall) if forecast is not None else (2.6 * wide + 1.6, 3.2))
     images = []
-    grid = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (name, values, (colouring, bottom, top)) in zip(grid, panels, strict=True):
+    moving: list[Artist] = []
+    grid = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
+    for axes, (name, values, (colouring, least, most)) in zip(grid, panels, strict=True):
         axes.grid(False)
         axes.set_facecolor(NO_DATA)
         image = axes.imshow(
-            values[0].T[::-1], extent=extent, cmap=colouring, vmin=bottom, vmax=top, interpolation="nearest"
+            values[0].T[::-1],
+            extent=(left, right, bottom, top),
+            cmap=colouring,
+            vmin=least,
+            vmax=most,
+            interpolation="nearest",
+            aspect="equal" if 0.25 <= (right - left) / (top - bottom) <= 4 else "auto",
         )
         images.append((image, values))
-        axes.set(title=name, xticks=[], yticks=[])
-        figure.colorbar(image, ax=axes, shrink=0.8)
-    title = figure.suptitle("")
+        moving += [image, *axes.spines.values()]
+        axes.set_title(name, fontsize=10)
+        axes.set(xlabel=labels.axes[0])
+        few_ticks(axes)
+        if labels.axes == MAP_AXES:
+            axes.set(xticks=[0, 180, 360], yticks=[-90, 0, 90])
+        figure.colorbar(image, ax=axes, shrink=0.8, label="" if name == "forecast - truth" else labels.field)
+    grid[0].set_ylabel(labels.axes[1])
+    told = _headings(figure, labels.title)
 
     def update(frame: int) -> None:
         for image, values in images:
             image.set_data(values[frame].T[::-1])
-        title.set_text(f"{field}, t = {times[frame]:.3g}")
+        told.set_text(shown.told(frame))
 
-    return figure, update
+    return figure, [*moving, told], update
+
+
+def _headings(figure: Figure, title: str) -> Text:
+    """What stays, at the left above a figure; and the text that is said of a frame, at the right."""
+    figure.suptitle(title or " ", fontsize=9, x=0.01, ha="left")
+    return figure.text(0.99, 0.985, "", fontsize=9, ha="right", va="top")

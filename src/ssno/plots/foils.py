@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ssno.data.clouds import wall_mask
 from ssno.data.trajectories import Frames
-from ssno.plots.gallery import colours
+from ssno.plots.scales import colours
 from ssno.plots.style import DIFFERENCE_MAP, Figure, ink, look, palette
 
 AROUND = ((-0.5, 1.5), (-0.75, 0.75))

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from ssno.data.units import NO_UNITS, PhysicalUnits, measured
-from ssno.plots.style import FIELD_MAP, NO_DATA, Figure, look
+from ssno.plots.scales import colours
+from ssno.plots.style import NO_DATA, Figure, look
 
-ONE_SIGN_MAP = "viridis"
 FRAMES, FIELDS = 5, 4
 
 
@@ -90,15 +90,6 @@ def gallery(
             figure.supxlabel(names[0], fontsize=9)
         figure.suptitle(title)
         return figure
-
-
-def colours(values: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
-    """Colour map and limits for a field: symmetric if it changes sign, never empty."""
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    if low < 0 < high:
-        return FIELD_MAP, -max(-low, high), max(-low, high)
-    return (ONE_SIGN_MAP, low, high) if low < high else (ONE_SIGN_MAP, low - 0.5, high + 0.5)
 
 
 def _spacetime(

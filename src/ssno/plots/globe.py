@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import AxesImage
 
-from ssno.plots.animation import GifWriter
-from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, Figure, ink, look
+from ssno.plots.labels import MAP_AXES, PLAIN, Labels
+from ssno.plots.moving import MovingFigure
+from ssno.plots.scales import colours, difference_colours
+from ssno.plots.style import Figure, ink, look
 
 PIXELS = 220
 COLUMNS = 4
@@ -97,30 +97,31 @@ def sphere_panels(
     forecast: Float[np.ndarray, "s lat lon"],
     *,
     times: Sequence[float],
-    field: str = "u",
-    title: str = "",
+    labels: Labels = PLAIN,
 ) -> Figure:
     """Rows truth, forecast, difference; columns maps of evenly spaced frames, and a globe of the last."""
     shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
-    difference = forecast - truth
-    limit = max(float(np.abs(difference[np.isfinite(difference)]).max(initial=0.0)), 1e-12)
     usual = colours(truth)
-    rows = [("truth", truth, usual), ("forecast", forecast, usual)]
-    rows.append(("forecast - truth", difference, (DIFFERENCE_MAP, -limit, limit)))
+    rows = [
+        ("truth", truth, usual, labels.field),
+        ("forecast", forecast, usual, labels.field),
+        ("forecast - truth", forecast - truth, difference_colours(forecast, truth), "difference"),
+    ]
     with look():
-        figure = Figure(figsize=(2.3 * (len(shown) + 1) + 0.8, 4.6))
+        figure = Figure(figsize=(2.3 * (len(shown) + 1) + 1.2, 5.4))
         grid = figure.subplots(3, len(shown) + 1, squeeze=False)
-        for axes_row, (name, values, (colour_map, low, high)) in zip(grid, rows, strict=True):
-            for axes, frame in zip(axes_row, shown, strict=False):
-                image = draw_map(axes, values[frame], colour_map=colour_map, low=low, high=high)
-                axes.tick_params(labelbottom=False, labelleft=False)
+        for axes_row, (name, values, (colour_map, low, high), told) in zip(grid, rows, strict=True):
+            for column, frame in enumerate(shown):
+                image = draw_map(axes_row[column], values[frame], colour_map=colour_map, low=low, high=high)
+                axes_row[column].tick_params(labelbottom=told == "difference", labelleft=column == 0, labelsize=8)
             draw_globe(axes_row[-1], values[shown[-1]], colour_map=colour_map, low=low, high=high)
-            axes_row[0].set_ylabel(name)
-            figure.colorbar(image, ax=list(axes_row), shrink=0.9, pad=0.01)
-        for axes, frame in zip(grid[0], shown, strict=False):
-            axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
-        grid[0][-1].set_title(f"t = {times[shown[-1]]:.3g}", fontsize=9)
-        figure.suptitle(title or f"{field}: forecast against truth")
+            axes_row[0].set_ylabel(f"{name}\n{MAP_AXES[1]}")
+            figure.colorbar(image, ax=list(axes_row), shrink=0.9, pad=0.01, label=told)
+        for axes, frame in zip(grid[0], [*shown, shown[-1]], strict=True):
+            axes.set_title(labels.at(times[frame]), fontsize=9)
+        for axes in grid[-1, :-1]:
+            axes.set_xlabel(MAP_AXES[0])
+        figure.suptitle(labels.title or f"{labels.field}: forecast against truth", fontsize=10)
         return figure
 
 
@@ -143,14 +144,17 @@ def animate_globe(
     path.parent.mkdir(parents=True, exist_ok=True)
     with look(), tempfile.TemporaryDirectory(dir=path.parent) as folder:
         figure = Figure(figsize=(3.0, 3.25))
-        FigureCanvasAgg(figure)
         axes = figure.subplots()
         image = draw_globe(axes, frames[0], latitude=latitude, colour_map=colour_map, low=low, high=high)
-        title, writer = axes.set_title(""), GifWriter(fps=12)
-        with writer.saving(figure, str(Path(folder) / path.name), dpi=80):
-            for number, (frame, text) in enumerate(zip(frames, titles, strict=True)):
-                image.set_data(seen_from(frame, latitude=latitude, longitude=-turn * number))
-                title.set_text(text)
-                writer.grab_frame()
-        (Path(folder) / path.name).replace(path)
+        title = axes.set_title("")
+
+        def update(number: int) -> None:
+            image.set_data(seen_from(frames[number], latitude=latitude, longitude=-turn * number))
+            title.set_text(titles[number])
+
+        partial = Path(folder) / path.name
+        MovingFigure(figure, [image, *axes.lines, title], update, frames=len(frames), width=240).write(
+            partial, fps=12.0
+        )
+        partial.replace(path)
     return path

@@ -4,12 +4,14 @@ Axes: s predicted frame, then the grid (x, y). Pictures have x to the right and 
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from ssno.plots.gallery import colours
-from ssno.plots.style import DIFFERENCE_MAP, NO_DATA, Figure, look
+from ssno.plots.labels import PLAIN, Labels
+from ssno.plots.scales import colours, difference_colours, few_ticks
+from ssno.plots.style import NO_DATA, Figure, look
 
 COLUMNS = 5
 
@@ -20,29 +22,27 @@ def frame_panels(
     *,
     times: Sequence[float],
     lengths: Sequence[float],
-    field: str = "u",
-    title: str = "",
+    labels: Labels = PLAIN,
 ) -> Figure:
     """Rows truth, forecast, difference; columns evenly spaced frames, the last among them.
 
     Truth and forecast share the truth's colours; the difference has its own, symmetric about zero.
     """
     shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
-    difference = forecast - truth
-    finite = difference[np.isfinite(difference)]
-    limit = max(float(np.abs(finite).max(initial=0.0)), 1e-12)
-    field_map, low, high = colours(truth)
+    usual = colours(truth)
     rows = [
-        ("truth", truth, field_map, low, high),
-        ("forecast", forecast, field_map, low, high),
-        ("forecast - truth", difference, DIFFERENCE_MAP, -limit, limit),
+        ("truth", truth, usual, labels.field),
+        ("forecast", forecast, usual, labels.field),
+        ("forecast - truth", forecast - truth, difference_colours(forecast, truth), "difference"),
     ]
     extent = (0.0, float(lengths[0]), 0.0, float(lengths[1]))
+    aspect: Literal["equal", "auto"] = "equal" if 0.25 <= lengths[0] / lengths[1] <= 4 else "auto"
     with look():
-        figure = Figure(figsize=(1.75 * len(shown) + 1.3, 5.6))
+        figure = Figure(figsize=(1.75 * len(shown) + 1.9, 6.0))
         grid = figure.subplots(3, len(shown), squeeze=False, sharex=True, sharey=True)
-        for axes_row, (name, values, colour_map, bottom, top) in zip(grid, rows, strict=True):
+        for axes_row, (name, values, (colour_map, bottom, top), told) in zip(grid, rows, strict=True):
             for axes, frame in zip(axes_row, shown, strict=True):
+                few_ticks(axes)
                 axes.grid(False)
                 axes.set_facecolor(NO_DATA)
                 image = axes.imshow(
@@ -52,11 +52,13 @@ def frame_panels(
                     vmin=bottom,
                     vmax=top,
                     interpolation="nearest",
+                    aspect=aspect,
                 )
-                axes.set(xticks=[], yticks=[])
-            axes_row[0].set_ylabel(name)
-            figure.colorbar(image, ax=list(axes_row), shrink=0.9, pad=0.01)
+            axes_row[0].set_ylabel(f"{name}\n{labels.axes[1]}")
+            figure.colorbar(image, ax=list(axes_row), shrink=0.9, pad=0.01, label=told)
         for axes, frame in zip(grid[0], shown, strict=True):
-            axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
-        figure.suptitle(title or f"{field}: forecast against truth")
+            axes.set_title(labels.at(times[frame]), fontsize=9)
+        for axes in grid[-1]:
+            axes.set_xlabel(labels.axes[0])
+        figure.suptitle(labels.title or f"{labels.field}: forecast against truth", fontsize=10)
         return figure

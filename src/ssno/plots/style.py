@@ -61,10 +61,19 @@ class Figure(matplotlib.figure.Figure):
 
     def draw(self, renderer: Any) -> None:
         """Everything shown passes here, whoever drew it."""
+        self.place()
+        super().draw(renderer)
+
+    def place(self) -> None:
+        """Find places for everything, once: matplotlib would do so, and draw all in vain, before every picture."""
         for text in _words(self):
             text.set_parse_math(False)
             text.set_text(printable(text.get_text()))
-        super().draw(renderer)
+        engine = self.get_layout_engine()
+        if engine is not None:
+            engine.execute(self)
+            with mpl.rc_context({"figure.constrained_layout.use": False}):
+                self.set_layout_engine(None)
 
 
 @contextmanager
@@ -112,6 +121,8 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> Path:
     """Write a figure, whole or not at all; the ending of the name decides the format."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(figure, Figure):
+        figure.place()
     with whole_file(path) as partial:
         figure.savefig(partial, dpi=150, format=path.suffix[1:])
     return path

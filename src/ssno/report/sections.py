@@ -1,11 +1,9 @@
 """The sections of a page, one function each: from numbers to HTML."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
-
-from matplotlib.figure import Figure
 
 from ssno.base.amounts import number
 from ssno.data.units import labelled, measured
@@ -19,11 +17,10 @@ from ssno.metrics.spectrum import energy_spectrum
 from ssno.plots.bands import Band, error_bands
 from ssno.plots.curves import loss_curves
 from ssno.plots.foils import flow_pictures
-from ssno.plots.globe import sphere_panels
+from ssno.plots.forecasts import still_picture
 from ssno.plots.kernels import kernel_panels, memory_weights
+from ssno.plots.labels import labels_of
 from ssno.plots.modes import mode_ridges
-from ssno.plots.panels import frame_panels
-from ssno.plots.spacetime import forecast_panels
 from ssno.plots.spectra import spectra
 from ssno.report.contents import RunReport
 from ssno.report.markup import cards, folded, section, table, text
@@ -169,20 +166,9 @@ def forecasts(report: RunReport, identity: str) -> str:
         found = flow_pictures(frames, seen.forecast[0, -1], **names)
         return "".join(picture(make, f"{name}, {report.labels[seen.indices[0]]}") for name, make in found.items())
     truth, made = seen.truth[0, :, 0].numpy(), seen.forecast[0, :, 0].numpy()
-    lengths, field = [axis.length for axis in data.axes], data.fields[0]
-    title = f"{field}, {report.labels[seen.indices[0]]}"
-    if len(lengths) == 1:
-        settings: dict[str, Any] = {"times": seen.times, "length": lengths[0], "field": field, "title": title}
-        still = picture(lambda: forecast_panels(truth, made, **settings), title, format="png")
-    else:
-        middle = truth.shape[-1] // 2
-        planes = [values if values.ndim == 3 else values[..., middle] for values in (truth[seen.given :], made)]
-        settings = {"times": seen.predicted_times, "lengths": lengths, "field": field, "title": title}
-        draw: Callable[..., Figure] = frame_panels
-        if data.grid_type == "sphere":
-            draw = sphere_panels
-            del settings["lengths"]
-        still = picture(lambda: draw(planes[0], planes[1], **settings), title, format="png")
+    title = f"{report.run.name}: {data.fields[0]}, {report.labels[seen.indices[0]]}"
+    labels = labels_of(data).titled(title)
+    still = picture(lambda: still_picture(data, truth, made, times=seen.times, labels=labels), title, format="png")
     hint = "Play, or drag the slider; arrow keys move it frame by frame. Colours are those of the truth."
     return f'<p class="note">{text(hint)}</p>{player(identity, seen, data, report.labels)}<h3>Still</h3>{still}'
 
