@@ -1,5 +1,6 @@
 """`load_dataset`: names, folders, files, splits."""
 
+import os
 import shutil
 
 import h5py
@@ -181,6 +182,50 @@ def test_splits_may_be_folders_of_runs_or_files(tmp_path, valid) -> None:
         for split, expected in (("train", [0, 1]), ("valid", [2, 3]), ("test", [4, 5]), ("all", [0, 1, 2, 3, 4, 5])):
             data = load_dataset(folder, split, axes="batch time x", dt=0.1, lengths=(1.0,))
             assert (data.name, numbers_of(data)) == (folder.name, expected)
+
+
+@pytest.mark.parametrize("where", ["run_1.npz", "train/run_1.npz", "data/train/run_1.npz", "solution_0.nc"])
+def test_files_of_a_folder_are_regular_files_inside_it(tmp_path, where) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    file = folder / where
+    outside.mkdir()
+    np.savez(outside / file.name.replace(".nc", ".npz"), u=np.zeros((2, 3, 4)))
+    file.parent.mkdir(parents=True)
+    read = {"axes": "batch time x", "dt": 0.1}
+    for make, message in (
+        (
+            lambda: file.symlink_to(outside / file.name.replace(".nc", ".npz")),
+            "is a link out of .*folder, which is not",
+        ),
+        (lambda: file.symlink_to("nowhere"), "is a link that leads nowhere"),
+        (lambda: os.mkfifo(file), "is not a regular file"),
+    ):
+        make()
+        with pytest.raises(DataError, match=message):
+            load_dataset(folder, "train", **read)
+        file.unlink()
+    if file.parent != folder:
+        file.parent.rmdir()
+        file.parent.symlink_to(outside)
+        with pytest.raises(DataError, match=r"run_1.npz is a link out of .*folder, which is not followed"):
+            load_dataset(folder, "train", **read)
+
+
+def test_links_within_a_folder_and_to_a_folder_are_followed(tmp_path) -> None:
+    (tmp_path / "folder" / "runs").mkdir(parents=True)
+    np.savez(tmp_path / "folder" / "runs" / "a.npz", u=np.zeros((2, 3, 4)))
+    (tmp_path / "folder" / "train_1.npz").symlink_to("runs/a.npz")
+    (tmp_path / "link").symlink_to("folder")
+    assert len(load_dataset(tmp_path / "link", "all", axes="batch time x", dt=0.1)) == 2
+
+
+def test_a_shard_that_leads_out_of_its_folder_is_not_loaded(generated, tmp_path) -> None:
+    copy = shutil.copytree(generated[0] / "heat-tiny", tmp_path / "copy")
+    shard = next(iter(sorted(copy.glob("train/*.h5"))))
+    shard.rename(tmp_path / "away.h5")
+    shard.symlink_to(tmp_path / "away.h5")
+    with pytest.raises(DataError, match=r"is a link out of .*\. Check the folder with `ssno data verify"):
+        load_dataset(copy, "train")
 
 
 def test_two_folders_for_validation_are_refused_and_values_are_no_validation(tmp_path) -> None:

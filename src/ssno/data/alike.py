@@ -40,7 +40,7 @@ def in_our_layout(path: Path) -> bool:
         return True
     if path.is_dir() and not is_zarr(path):
         folders = [path, *(path / name for name in ("data", *SPLITS)), *(path / "data" / name for name in SPLITS)]
-        files = [file for folder in folders if folder.is_dir() for file in data_files(folder)]
+        files = [file for folder in folders if folder.is_dir() for file in data_files(folder, root=path)]
         return bool(files) and in_our_layout(files[0])
     return well.recognise(examine(path, budget=0))
 

@@ -23,6 +23,7 @@ from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.files.readers.registry import examine, open_contents
 from ssno.data.files.readers.zarr import is_zarr
+from ssno.data.files.regular import check_regular, why_not_regular
 from ssno.data.make.datasets import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
 from ssno.data.reduction import How, Points, fitting
 from ssno.data.seeds import SPLITS
@@ -137,13 +138,16 @@ def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = S
         return _open_sealed(folder, options, wanted=wanted)
     if (folder / PROGRESS).exists():
         raise DataError(f"{folder} is not finished: run its `ssno data generate` command again, it continues.")
+    root = folder
     if chunks := chunks_of(folder):
+        for chunk in chunks:
+            check_regular(chunk, root)
         return {WHOLE: concatenate([open_any(chunk, options)[WHOLE] for chunk in chunks])}
     own_name = folder.resolve().name
     inner = folder / "data"
     folder = inner if inner.is_dir() and any((inner / name).is_dir() for name in SPLITS) else folder
-    loose = data_files(folder)
-    files: dict[str, list[Path]] = {split: _files_of(folder, split, loose) for split in SPLITS}
+    loose = data_files(folder, root=root)
+    files: dict[str, list[Path]] = {split: _files_of(folder, split, loose, root=root) for split in SPLITS}
     found = {
         split: _joined([_take(file, split, options) for file in files[split]], own_name, options)
         for split in wanted
@@ -162,7 +166,7 @@ def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = S
     return found
 
 
-def _files_of(folder: Path, split: str, loose: Sequence[Path]) -> list[Path]:
+def _files_of(folder: Path, split: str, loose: Sequence[Path], *, root: Path) -> list[Path]:
     """Files of a split: those in a folder called so, or else the `loose` ones with its name in theirs."""
     folders = [folder / name for name in CALLED[split] if (folder / name).is_dir()]
     if len(folders) > 1:
@@ -170,7 +174,7 @@ def _files_of(folder: Path, split: str, loose: Sequence[Path]) -> list[Path]:
     # "val" may mean a value, unless there is something to validate.
     divided = any(name in _words(file) for name in ("train", "test") for file in loose)
     names = CALLED[split] if divided else (split,)
-    inside = data_files(folders[0]) if folders else []
+    inside = data_files(folders[0], root=root) if folders else []
     return inside or [file for file in loose if any(name in _words(file) for name in names)]
 
 
@@ -188,8 +192,10 @@ def _open_sealed(folder: Path, options: ReadOptions, *, wanted: Sequence[str]) -
         if entry.split not in wanted:
             continue
         path = folder / entry.path
-        if not path.is_file() or path.stat().st_size != entry.size:
-            state = "is missing" if not path.is_file() else f"has {path.stat().st_size} bytes, expected {entry.size}"
+        state = why_not_regular(path, folder)
+        if state is None and (size := path.stat().st_size) != entry.size:
+            state = f"has {size} bytes, expected {entry.size}"
+        if state is not None:
             raise DataError(f"{path} {state}. Check the folder with `ssno data verify {folder}`.")
         # Sealed files were written whole and checksummed by us, so reading them through first is left out.
         (data,) = open_contents(examine(path, budget=0), options).values()
@@ -217,13 +223,16 @@ def open_any(path: Path, options: ReadOptions) -> Mapping[str, Trajectories]:
     return open_contents(examine(path), options)
 
 
-def data_files(folder: Path) -> list[Path]:
-    """Data files of a folder in the order of their numbers: `part_2` before `part_10`."""
+def data_files(folder: Path, *, root: Path) -> list[Path]:
+    """Data files of a folder in the order of their numbers: `part_2` before `part_10`. All must lie in `root`."""
 
     def key(path: Path) -> list[tuple[int, str]]:
         return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", path.name)]
 
-    return sorted((path for path in folder.iterdir() if path.suffix in SUFFIXES), key=key)
+    found = sorted((path for path in folder.iterdir() if path.suffix in SUFFIXES), key=key)
+    for path in found:
+        check_regular(path, root)
+    return found
 
 
 def parse_index(text: str) -> slice:

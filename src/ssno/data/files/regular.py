@@ -15,7 +15,7 @@ def why_not_regular(path: str | Path, folder: str | Path) -> str | None:
     """Why a file of a folder is not opened, or None if it may be. The folder itself may be reached by a link."""
     real, inside = os.path.realpath(path), os.path.realpath(folder)
     if os.path.commonpath([real, inside]) != inside:
-        return f"is a link out of {folder}, which is not followed: it may lead anywhere. Put what it points to there"
+        return f"is a link out of {folder}, which is not followed: it may lead anywhere; replace it by the file"
     try:
         mode = os.stat(real).st_mode
     except OSError:
