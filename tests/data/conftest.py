@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.data import public_files as writers
 
-from ssno.data.files import probe
+from ssno.data.files import probe, sandbox
 from ssno.data.files.examine.child import reply
 
 
@@ -31,5 +31,5 @@ class NoChild:
 @pytest.fixture
 def without_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process do what the child process does."""
-    monkeypatch.setattr(probe, "_child", NoChild)
+    monkeypatch.setattr(sandbox, "_child", NoChild)
     probe._examined.cache_clear()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files import probe
+from ssno.data.files import probe, sandbox
 from ssno.data.files.readers.airfrans import read_piece
 from ssno.data.load import load_dataset
 
@@ -24,15 +24,15 @@ LIMIT = 2**30 + 2**28  # of a child process: what it may take, and the libraries
 
 
 @pytest.fixture
-def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[probe.Child]:
+def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[sandbox.Child]:
     """A child of this test alone."""
-    own = probe.Child()
-    monkeypatch.setattr(probe, "_child", lambda: own)
+    own = sandbox.Child()
+    monkeypatch.setattr(sandbox, "_child", lambda: own)
     yield own
     own.stop()
 
 
-def largest(child: probe.Child) -> int:
+def largest(child: sandbox.Child) -> int:
     """The most memory that a child took so far, in bytes; none if the system ended it."""
     if child.process is None:
         return 0
@@ -62,7 +62,7 @@ def pickled(path: Path, data: bytes, how: int = zipfile.ZIP_STORED) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["bytearray", "deflated", "lists"])
-def test_lists_of_tensors_that_swell(child: probe.Child, tmp_path: Path, kind: str) -> None:
+def test_lists_of_tensors_that_swell(child: sandbox.Child, tmp_path: Path, kind: str) -> None:
     data, how = {
         "bytearray": (pickle.dumps([Swollen()], 2), zipfile.ZIP_STORED),
         "deflated": (b"\x80\x02" + b"]0" * 2**24 + b".", zipfile.ZIP_DEFLATED),
@@ -97,7 +97,7 @@ def vtk(arrays: int, numbers: int, block: bytes) -> bytes:
     ],
     ids=["shared", "declared", "tags", "deep"],
 )
-def test_vtk_files_that_swell(child: probe.Child, tmp_path: Path, content: bytes, expected: str) -> None:
+def test_vtk_files_that_swell(child: sandbox.Child, tmp_path: Path, content: bytes, expected: str) -> None:
     (tmp_path / "a.vtu").write_bytes(content)
     message, seconds, memory = cost(lambda: read_piece(tmp_path / "a.vtu", tmp_path))
     assert expected in message
@@ -132,7 +132,7 @@ def open(store, mode):
 
 
 @pytest.fixture
-def store(child: probe.Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store(child: sandbox.Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Zarr store, and a package for the child that decodes a chunk as Zarr's does, without a limit."""
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "zarr.py").write_text(PACKAGE)
@@ -149,7 +149,7 @@ def test_chunks_are_decoded_by_the_child(store: Path) -> None:
     assert "zarr" not in sys.modules
 
 
-def test_chunks_that_swell(store: Path, child: probe.Child) -> None:
+def test_chunks_that_swell(store: Path, child: sandbox.Child) -> None:
     data = load_dataset(store, "all")
     tool = zlib.compressobj(1)
     first, again = (tool.compress(bytes(2**24)) + tool.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
@@ -162,7 +162,7 @@ def test_chunks_that_swell(store: Path, child: probe.Child) -> None:
 @pytest.mark.parametrize("when", ["listing", "reading"])
 def test_stores_that_keep_their_package_busy(store: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_dataset(store, "all")
-    monkeypatch.setattr(probe, "COMPUTING", 0)
+    monkeypatch.setattr(sandbox, "COMPUTING", 0)
     (store / "c" / "0").write_bytes(b"loop")
     if when == "listing":
         (store / "c" / "0").rename(store / "listing")
@@ -171,17 +171,17 @@ def test_stores_that_keep_their_package_busy(store: Path, when: str, monkeypatch
     assert seconds < 1
 
 
-def test_a_child_that_sends_more_than_was_asked_for_is_ended(store: Path, child: probe.Child) -> None:
+def test_a_child_that_sends_more_than_was_asked_for_is_ended(store: Path, child: sandbox.Child) -> None:
     data = load_dataset(store, "all")
     stamp = data.parts[0].state[0].array.stamp
     request = {"read": "zarr", "key": "array", "selection": [[0, 2, 1], [0, 4, 1], [0, 8, 1]]}
     with pytest.raises(DataError, match="becomes 256 bytes, more than the 255 that are expected of it"):
-        probe.read_by_child(stamp, request, work=0, size=0, most=255)
+        sandbox.read_by_child(stamp, request, work=0, size=0, most=255)
     assert child.process is None
     assert data.read([1]).state[0, 3, 0, 7] == 63
 
 
-def test_files_that_describe_themselves_at_any_length(child: probe.Child, tmp_path: Path) -> None:
+def test_files_that_describe_themselves_at_any_length(child: sandbox.Child, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         kind = h5py.string_dtype()
         for number in range(3):  # 2 MB that are shared by 16 lines of text, each time

@@ -14,11 +14,12 @@ from scipy.io import savemat
 from scipy.sparse import csc_array
 
 from ssno.data.errors import DataError
-from ssno.data.files import probe, whole_arrays
+from ssno.data.files import probe, sandbox, whole_arrays
 from ssno.data.files.examine.child import examine
 from ssno.data.files.examine.hdf5 import MAX_CHUNK
 from ssno.data.files.examine.report import whole_limit
-from ssno.data.files.probe import Child, contents_of
+from ssno.data.files.probe import contents_of
+from ssno.data.files.sandbox import Child
 
 
 @pytest.fixture
@@ -248,6 +249,18 @@ def test_compressed_matlab_variables_that_claim_too_much_are_refused(tmp_path, d
         contents_of(tmp_path / "a.mat")
 
 
+def test_shapes_that_would_fill_the_memory_by_themselves_are_refused(tmp_path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("u", (0, 2**26 + 1), "u1", maxshape=(None, 2**26 + 1), chunks=(1, 2**20))
+    assert "axes of more than 67108864 numbers are not read" in contents_of(tmp_path / "a.h5").refused["u"]
+    savemat(tmp_path / "a.mat", {"u": np.zeros((3, 4))})
+    data = (tmp_path / "a.mat").read_bytes()
+    for count in (10**6, -3):
+        (tmp_path / "a.mat").write_bytes(data.replace(struct.pack("<2i", 3, 4), struct.pack("<2i", count, 4)))
+        why = contents_of(tmp_path / "a.mat").refused["u"]
+        assert why == f"has shape ({count}, 4), more numbers than a file of this size can hold"
+
+
 def test_two_arrays_of_one_name_are_both_refused(tmp_path) -> None:
     def matlab(**variables: object) -> bytes:
         savemat(tmp_path / "part.mat", variables)
@@ -352,7 +365,7 @@ def test_coordinates_that_are_too_large_are_not_loaded(tmp_path, monkeypatch) ->
 CRASH = "import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 11)"
 SILENCE = "import sys, time; sys.stdin.readline(); time.sleep(60)"
 LEAVE = "import sys; sys.exit(3)"
-BUSY = probe.BOOT.replace("import main\nmain()", "import limit_seconds") + (
+BUSY = sandbox.BOOT.replace("import main\nmain()", "import limit_seconds") + (
     "sys.stdin.readline(); limit_seconds(0)\nwhile True: pass\n"
 )
 
@@ -366,7 +379,7 @@ BUSY = probe.BOOT.replace("import main\nmain()", "import limit_seconds") + (
     ],
 )
 def test_a_crash_or_a_silence_of_the_child_is_an_error_of_ours(monkeypatch, behaviour, message) -> None:
-    monkeypatch.setattr(probe, "BOOT", behaviour)
+    monkeypatch.setattr(sandbox, "BOOT", behaviour)
     child = Child()
     start = time.monotonic()
     with pytest.raises(DataError, match=message):
@@ -376,7 +389,7 @@ def test_a_crash_or_a_silence_of_the_child_is_an_error_of_ours(monkeypatch, beha
 
 
 def test_a_file_that_keeps_the_library_busy_without_end_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(probe, "BOOT", BUSY)
+    monkeypatch.setattr(sandbox, "BOOT", BUSY)
     child = Child()
     with pytest.raises(DataError, match="x.h5 kept the library that reads it busy for more than 0 s"):
         child.ask({"path": "x.h5", "budget": 1, "seconds": 0}, time_limit=60.0)
@@ -387,7 +400,7 @@ def test_the_child_is_replaced_after_a_crash(tmp_path, monkeypatch) -> None:
     np.save(tmp_path / "a.npy", np.zeros((2, 3)))
     request = {"path": str(tmp_path / "a.npy"), "budget": 1, "seconds": 2, "memory": 2**30}
     with monkeypatch.context() as patch:
-        patch.setattr(probe, "BOOT", CRASH)
+        patch.setattr(sandbox, "BOOT", CRASH)
         with pytest.raises(DataError, match="crashed"):
             child.ask(request, time_limit=30.0)
     assert child.ask(request, time_limit=30.0)[0]["kind"] == "npy"
@@ -398,13 +411,13 @@ def test_the_child_is_replaced_after_a_crash(tmp_path, monkeypatch) -> None:
 
 
 def test_the_child_has_no_torch_and_limited_memory(tmp_path, monkeypatch) -> None:
-    question = probe.BOOT.replace(
+    question = sandbox.BOOT.replace(
         "main()",
         "import json, resource, ssno.data.files.examine.child as c\nsys.stdin.readline(); c.limit_memory(2**30)\n"
         "limit = resource.getrlimit(resource.RLIMIT_DATA)[0]\n"
         "print(json.dumps({'torch': 'torch' in sys.modules, 'limit': limit}), flush=True)",
     )
-    monkeypatch.setattr(probe, "BOOT", question)
+    monkeypatch.setattr(sandbox, "BOOT", question)
     child = Child()
     answer, _ = child.ask({"path": "", "budget": 1, "seconds": 2}, time_limit=60.0)
     assert answer == {"torch": False, "limit": 2**30}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.data.open_files import close_files
 
+from ssno.data import trajectories
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import H5Array, Stamp
 from ssno.data.files.blocks import Block, Part
@@ -307,3 +308,9 @@ def test_parts_that_do_not_belong_together_are_refused(tmp_path) -> None:
     axes = box("x", [8])
     with pytest.raises(DataError, match=r"has 1 channels but 2 names"):
         Trajectories.from_parts([part], name="", fields=["u", "v"], times=np.arange(4.0), axes=axes)
+
+
+def test_more_trajectories_than_memory_can_list_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(trajectories, "MOST", 3)
+    with pytest.raises(DataError, match="has 4 trajectories, more than the 3 that are read. Check its `axes`"):
+        Trajectories.from_array(np.zeros((4, 3, 8)), axes="batch time x")

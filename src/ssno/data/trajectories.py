@@ -35,6 +35,7 @@ from ssno.pde.problems.problem import Axis, GridType
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
 DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take
+MOST = 2**24  # trajectories
 NAN = "nan"  # as the name of a mask: where values are not finite
 MASKED = 0.0  # what fields hold where there are no data
 PIECE = 64 * 2**20  # bytes taken from a file at once, so that converting and reducing need little memory of their own
@@ -119,6 +120,8 @@ class Trajectories:
             raise DataError(f"Field names must differ, got {(*fields, *context_fields)}.")
         if not np.isfinite(times).all() or (np.diff(times) <= 0).any():
             raise DataError(f"Times must be finite and increasing, got {np.array2string(times, threshold=8)}.")
+        if (count := sum(part.count for part in parts)) > MOST:
+            raise DataError(f"{name!r} has {count} trajectories, more than the {MOST} that are read. Check its `axes`.")
         rows = [np.stack(np.broadcast_arrays(p, np.arange(part.count), 0), 1) for p, part in enumerate(parts)]
         return cls(
             name=name,

@@ -1,24 +1,13 @@
-"""Ask a child process what is in a file, before this process touches it.
+"""What is in a file, found by a child process (`ssno.data.files.sandbox`) before this process touches it.
 
-HDF5 is a C library, and a damaged or hostile file can crash it, make it loop or ask for all memory. So files are first
-opened by a child (`ssno.data.files.examine.child`) with limited memory and time: its crash is our `DataError`. The
-child is started once and kept. What it found is a `Contents`: the arrays of the file, ready to be read lazily. Formats
-whose numbers Python must decode (CSV, VTK's XML, Zarr) are read by the child, too (`read_by_child`), in the same
-limits.
+It is a `Contents`: the arrays of the file, ready to be read lazily.
 """
 
-import atexit
-import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from pathlib import Path
-from queue import Empty, Queue
 from typing import Any
 
 import numpy as np
@@ -27,30 +16,14 @@ from jaxtyping import Num
 from ssno.base import did_you_mean
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import FileArray, H5Array, LazyArray, MappedArray, MemoryArray, Selection, Stamp
-from ssno.data.files.examine.report import Record
 from ssno.data.files.packing import Packing
+from ssno.data.files.sandbox import TIME_LIMIT, ask, read_by_child
 from ssno.data.files.whole_arrays import MatlabArray, ZippedArray
 
-TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
-COMPUTING = 4  # seconds of computing
-MEMORY = 2**30  # bytes that the child may take
 BUDGET = 64 * 2**20  # bytes read through at most: whole small files, samples of large ones
-OUT_OF_SECONDS = 24  # SIGXCPU
-SPEED = 16 * 2**20  # bytes that any decoding goes through in a second
-COPIES = 6  # of what it goes through: as text, as bytes, as numbers
 CELL_BY_CELL = 8  # times slower than the parser of NumPy, for tables with gaps
 SHOWN = 50  # names of arrays in a message
 SMALL = 64 * 2**20  # bytes of coordinates and parameters, which are read at once
-# The child needs no torch, so it must not run ssno/__init__.py: it gets an empty package with the same path.
-BOOT = """
-import sys, types
-for name in ("ssno", "ssno.base", "ssno.data", "ssno.data.files"):
-    path = "/".join([sys.argv[1], *name.split(".")[1:]])
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [path]
-from ssno.data.files.examine.child import main
-main()
-"""
 
 
 @dataclass(frozen=True)
@@ -151,41 +124,6 @@ def _examined(stamp: Stamp, budget: int, time_limit: float) -> Contents:
     return Contents(stamp, answer["kind"], arrays, answer["groups"], answer["refused"])
 
 
-def ask(
-    stamp: Stamp,
-    request: Record,
-    *,
-    work: int = 0,
-    memory: int = MEMORY,
-    most: int = 0,
-    time_limit: float = TIME_LIMIT,
-) -> tuple[Record, np.ndarray]:
-    """What the child says about a file, and up to `most` bytes that it sends. Raises `DataError`.
-
-    It may compute for 5 s and take 1 GiB, and for longer where it has `work` bytes to go through.
-    """
-    limits = {"seconds": COMPUTING + work // SPEED, "memory": memory}
-    time_limit += work // SPEED
-    answer, data = _child().ask({"path": str(stamp.path), **request, **limits}, most=most, time_limit=time_limit)
-    if "missing" in answer:
-        raise ImportError(answer["missing"])
-    if "sentence" in answer:
-        raise DataError(answer["sentence"].replace(str(stamp.path), str(stamp.shown)))
-    if "error" in answer:
-        raise DataError(f"{stamp.shown} {answer['error']}.")
-    return answer, data
-
-
-def read_by_child(stamp: Stamp, request: Record, *, work: int, size: int, most: int) -> dict[str, np.ndarray]:
-    """Arrays that the child decodes from `size` bytes and sends: at most `most` bytes, whatever the file says."""
-    answer, data = ask(stamp, request, work=work, memory=MEMORY + COPIES * size, most=most)
-    found, start = {}, 0
-    for name, shape, dtype in answer["arrays"]:
-        end = start + prod(shape) * np.dtype(dtype).itemsize
-        found[name], start = data[start:end].view(dtype).reshape(shape), end
-    return found
-
-
 @dataclass(frozen=True)
 class CsvArray(FileArray):
     """Columns of a CSV file from `first` to before `last`. Read whole, by the child, and kept."""
@@ -203,81 +141,3 @@ def _table(stamp: Stamp) -> np.ndarray:
     """All numbers of a CSV file. A number and what separates it from the next are two characters at least."""
     size = stamp.size
     return read_by_child(stamp, {"read": "csv"}, work=CELL_BY_CELL * size, size=size, most=8 * (size // 2 + 1))["table"]
-
-
-class Child:
-    """The examining process of this process: started when first asked, replaced when it dies."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.owner = 0
-        self.lock = threading.Lock()
-
-    def ask(self, request: Record, *, most: int = 0, time_limit: float) -> tuple[Record, np.ndarray]:
-        """Send one request and wait for its answer; a crash or a silence becomes a `DataError`."""
-        with self.lock:
-            process = self._running()
-            assert process.stdin is not None
-            answers: Queue[tuple[Record, np.ndarray] | None] = Queue()
-            try:
-                process.stdin.write(json.dumps(request).encode() + b"\n")
-                process.stdin.flush()
-                threading.Thread(target=lambda: answers.put(_answer(process.stdout, most)), daemon=True).start()
-                answer = answers.get(timeout=time_limit)
-            except (Empty, BrokenPipeError):
-                self.stop()
-                raise DataError(
-                    f"{request['path']} could not be examined within {time_limit:g} s: it is damaged, or on a very "
-                    "slow disk."
-                ) from None
-            if answer is None:
-                code = process.wait()
-                self.stop()
-                what = (
-                    f"kept the library that reads it busy for more than {request['seconds']} s"
-                    if code == -OUT_OF_SECONDS
-                    else f"crashed the library that reads it (exit code {code})"
-                )
-                raise DataError(f"{request['path']} {what}: it is damaged or hostile.")
-            if answer[0].get("bytes", 0) > most:  # which are still to come
-                self.stop()
-            return answer
-
-    def stop(self) -> None:
-        """End the process, if there is one."""
-        process, self.process = self.process, None
-        if process is not None and self.owner == os.getpid():
-            process.kill()
-            process.communicate()
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self.process is None or self.owner != os.getpid() or self.process.poll() is not None:
-            self.stop()
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", BOOT, str(Path(__file__).parents[2])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            )
-            self.owner = os.getpid()
-        return self.process
-
-
-def _answer(stream: Any, most: int) -> tuple[Record, np.ndarray] | None:
-    """A line, and as many bytes as it announces; None if the process that wrote them has ended."""
-    if not (line := stream.readline()):
-        return None
-    answer = json.loads(line)
-    if (size := answer.get("bytes", 0)) > most:
-        why = f"becomes {size} bytes, more than the {most} that are expected of it"
-        return {"error": why, "bytes": size}, np.empty(0, np.uint8)
-    data = np.empty(size, np.uint8)
-    return (answer, data) if stream.readinto(data) == size else None
-
-
-@lru_cache(maxsize=1)
-def _child() -> Child:
-    child = Child()
-    atexit.register(child.stop)
-    return child

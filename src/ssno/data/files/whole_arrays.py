@@ -13,16 +13,15 @@ from math import prod
 from typing import ClassVar
 
 import numpy as np
-from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
 
 from ssno.base import byte_size
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import FileArray, Selection
 from ssno.data.files.examine.report import whole_limit
+from ssno.data.files.sandbox import read_by_child
 
 UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, EOFError)
-BROKEN = (zipfile.BadZipFile, zlib.error, MatReadError)
+BROKEN = (zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,16 @@ class MatlabArray(WholeArray):
     instead: ClassVar[str] = "Save it with -v7.3."
 
     def load(self) -> np.ndarray:
-        # mat_dtype: MATLAB stores small numbers in small types; ask for the type that the variable has.
-        stored = loadmat(self.stamp.path, appendmat=False, variable_names=[self.key], mat_dtype=True)[self.key]
-        return stored.astype(self.dtype, copy=False)
+        size = max(self.stamp.size, prod(self.shape) * np.dtype(self.dtype).itemsize)
+        return read_by_child(self.stamp, {"read": "matlab", "key": self.key}, work=size, size=size, most=size)[self.key]
 
 
 @lru_cache(maxsize=2)
 def _whole(array: WholeArray) -> np.ndarray:
     try:
         values = array.load()
+    except DataError:
+        raise
     except (*UNREADABLE, *BROKEN) as error:
         raise DataError(f"Cannot read {array.label}: {error}") from error
     if values.shape != array.shape or values.dtype.str != array.dtype:

@@ -2,9 +2,9 @@
 
 It reads one JSON request per line and answers with one JSON line. Asked to examine a file, it lists the arrays that can
 be read (name, shape, type, attributes, names of axes and, for plain files, where the numbers are) and those that will
-not be, with the reason. Asked to read numbers that must be decoded by Python (CSV, VTK's XML, chunks of a Zarr store),
-it sends them behind that line. The system limits its memory and its computing, its parent (`ssno.data.files.probe`) its
-time and the bytes it may send.
+not be, with the reason. Asked to read numbers that must be decoded (CSV, MATLAB's, VTK's XML, chunks of a Zarr store),
+it sends them behind that line. The system limits its memory and its computing, its parent (`ssno.data.files.sandbox`)
+its time and the bytes it may send.
 """
 
 import json
@@ -86,6 +86,10 @@ def read(request: Record) -> Mapping[str, np.ndarray]:
         from ssno.data.files.examine.vtk_xml import read_vtk
 
         return read_vtk(request["path"]).arrays()
+    if request["read"] == "matlab":
+        from ssno.data.files.examine.matlab5 import read_matlab5
+
+        return {request["key"]: read_matlab5(request["path"], request["key"])}
     from ssno.data.files.examine.zarr_store import read_zarr
 
     selection = tuple(slice(*numbers) for numbers in request["selection"])

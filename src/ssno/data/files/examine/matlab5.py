@@ -4,13 +4,16 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
-from scipy.io import whosmat
+from scipy.io import loadmat, whosmat
 
+from ssno.data.errors import DataError
 from ssno.data.files.examine.report import Record, Report, whole_limit
 
 HEADER = 128
+MOST_INFLATED = 1040  # bytes that one byte becomes; the smallest numbers are stored in one
 HEAD = 4096  # bytes of a variable that hold its type, its shape, its name and the tag of its numbers
 COMPRESSED = 15
 TYPES = {"double": "<f8", "single": "<f4", "int8": "<i1", "int16": "<i2", "int32": "<i4", "int64": "<i8"}
@@ -22,11 +25,23 @@ def examine_matlab5(path: str, budget: int) -> Record:
     check_elements(path)
     report = Report("matlab", budget)
     for name, shape, kind in whosmat(path, appendmat=False):
-        if kind in TYPES:
+        if min(shape) < 0 or prod(shape) > MOST_INFLATED * os.path.getsize(path):
+            report.refuse(name, f"has shape {tuple(shape)}, more numbers than a file of this size can hold")
+        elif kind in TYPES:
             report.add(name, tuple(shape), np.dtype(TYPES[kind]), variable=name)
         else:
             report.refuse(name, f"is of MATLAB class {kind!r}, not an array of numbers")
     return report.answer
+
+
+def read_matlab5(path: str, name: str) -> np.ndarray:
+    """A variable of a file that was examined, in the type that it has: MATLAB stores small numbers in small types."""
+    try:
+        return np.asarray(loadmat(path, appendmat=False, variable_names=[name], mat_dtype=True)[name])
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever trips over a damaged file, the file is at fault
+        raise DataError(f"Cannot read {name!r} in {path}: {type(error).__name__}: {error}") from error
 
 
 def check_elements(path: str) -> None:

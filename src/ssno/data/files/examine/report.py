@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 MAX_OBJECTS = 10_000
+LONGEST_AXIS = 2**26
 SLAB = 16 * 2**20
 WHOLE = 512 * 2**20  # bytes of an array that is compressed in one piece and can only be read whole
 WHOLE_LIMIT = 4 * 2**30  # the same for files that are large themselves, so that nothing small becomes huge
@@ -24,8 +25,10 @@ class Report:
         self.names: set[str] = set()
 
     def add(self, name: str, shape: tuple[int, ...], dtype: np.dtype, **more: Any) -> None:
-        """An array that may be read."""
-        if self._is_new(name):
+        """An array that may be read, unless its shape alone would fill the memory: times, places, lists of rows."""
+        if max(shape, default=0) > LONGEST_AXIS:
+            self.refuse(name, f"has shape {tuple(shape)}; axes of more than {LONGEST_AXIS} numbers are not read")
+        elif self._is_new(name):
             record = {"name": name, "shape": [int(n) for n in shape], "dtype": dtype.str, "attributes": {}, "dims": []}
             self.answer["arrays"].append(record | more)
 

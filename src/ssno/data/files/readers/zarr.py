@@ -15,7 +15,8 @@ from ssno.data.errors import DataError
 from ssno.data.files.arrays import FileArray, Selection, Stamp
 from ssno.data.files.examine.report import INFLATION
 from ssno.data.files.examine.zarr_store import SMALL_FILE
-from ssno.data.files.probe import Contents, StoredArray, ask, read_by_child
+from ssno.data.files.probe import Contents, StoredArray
+from ssno.data.files.sandbox import ask, read_by_child
 
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 
