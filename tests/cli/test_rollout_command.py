@@ -1,14 +1,16 @@
 """`ssno rollout`: errors of every step and pictures, on the run's grid and on another."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.cli.rollout import field_errors, title_of
+from ssno.cli.rollout import field_errors, show, title_of
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.runaway import Runaway
 from ssno.models.pretrained import save_weights
@@ -46,6 +48,9 @@ def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, m
     assert [step["time"] for step in printed["steps"]] == [2.0, 2.5, 3.0, 3.5]
     names = {path.name for path in (tmp_path / "run" / "rollout").iterdir()}
     assert names == {"test-0.png", "test-1.png", "test-error.png"}
+    stated = replace(opened.load("test"), units=PhysicalUnits(time="s"))
+    show(seen, [], name="run", data=stated)
+    assert "time (s)" in capsys.readouterr().out
     main(["rollout", "run", "--no-draw", "--out", "moving"])
     (moving,) = (tmp_path / "moving").iterdir()
     assert moving.suffix in (".gif", ".mp4")

@@ -382,6 +382,10 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
     torch.testing.assert_close(load_dataset("out/next.h5", "all").read(slice(None)).state, expected)
     main([*words, "--overwrite", "--json", "--batch-size", "1", "--given", "4", "--points", "8", "--time-index", "::1"])
     assert json.loads(capsys.readouterr().out)["times"] == [2.0, 4.0]
+    with h5py.File("out/next.h5", "a") as file:
+        file["dimensions/time"].attrs["units"] = "s"
+    main(["predict", "run", "--input", "out/next.h5", "--output", "later.h5", "--steps", "2"])
+    assert "2 steps, time 4.5 to 5 s, in" in capsys.readouterr().out
 
 
 def obstacle_file(path: Path, *, nan: bool = False, points: int = 12) -> Path:

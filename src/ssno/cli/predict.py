@@ -15,6 +15,7 @@ from ssno.cli.progress import progress
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.store.growing import block_frames
+from ssno.data.units import measured
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.forecasting.runaway import OnDivergence
@@ -106,7 +107,7 @@ def predict(
             on_divergence=on_divergence,
             report=advance,
         )
-    show(replace(done, trained_steps=opened.trained_steps), as_json=json)
+    show(replace(done, trained_steps=opened.trained_steps), as_json=json, time_unit=data.units.time)
     if done.runaways:
         raise SystemExit(EXIT_DIVERGED)
 
@@ -125,14 +126,15 @@ def show_cost(cost: dict[str, Any], *, as_json: bool) -> None:
     Console().print(table)
 
 
-def show(done: Prediction, *, as_json: bool) -> None:
+def show(done: Prediction, *, as_json: bool, time_unit: str = "") -> None:
     """Where the forecast is, and which trajectories went astray at which step."""
     if as_json:
         print(to_text({**asdict(done), "path": str(done.path)}, indent=2))
         return
     first, last = done.times
+    until = measured(f"{last:.6g}", time_unit)
     print(
-        f"{done.path}: {done.trajectories} trajectories, {done.steps} steps, time {first:.6g} to {last:.6g}, "
+        f"{done.path}: {done.trajectories} trajectories, {done.steps} steps, time {first:.6g} to {until}, "
         f"in {done.seconds:.1f} s."
     )
     tell(done.runaways, done.departures, recorded=done.recorded, steps=done.steps, asked=done.steps_asked)

@@ -182,7 +182,10 @@ def show(seen: Examples, pictures: list[Path], *, name: str, data: Trajectories)
     """Error of every step, a column per trajectory."""
     grid = " x ".join(str(axis.points) for axis in data.axes)
     table = Table(
-        "step", "time", title=f"{name} on {data.name}, {grid} points: relative l2 error", title_justify="left"
+        "step",
+        data.units.time_label,
+        title=f"{name} on {data.name}, {grid} points: relative l2 error",
+        title_justify="left",
     )
     for index in seen.indices:
         table.add_column(f"trajectory {index}", justify="right")
