@@ -263,3 +263,11 @@ def test_a_picture_has_the_name_of_a_picture(folder, capsys) -> None:
         assert stopped.value.code == 2
         assert f"`--picture` must end in .png or .pdf or .svg, got '{name}'." in capsys.readouterr().err
     assert (folder / "bad.npz").read_bytes() == before
+
+
+def test_names_stay_whole_in_a_table_of_80_columns(folder, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    small = 1e-7 * np.random.default_rng(0).normal(size=(4, 6, 2, 8))
+    np.save(folder / "wide.npy", small)
+    main(["data", "inspect", "wide.npy", "--axes", "batch time channel x", "--fields", "geopotential", "vorticity"])
+    assert "geopotential" in capsys.readouterr().out

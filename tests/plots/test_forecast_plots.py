@@ -202,6 +202,9 @@ def test_kernels_and_modes_are_drawn_layer_by_layer_and_beside_their_start() -> 
     ridges = mode_ridges(spatial, spatial, length=8.0, unit="m")
     assert ridges.axes[2].get_xlabel() == "decay length (m)"
     assert len(ridges.axes[0].lines) == 10
+    marks = {text.get_text(): text.get_position()[1] for text in ridges.axes[1].texts}
+    assert set(marks) == {"grid spacing", "axis"}
+    assert min(marks.values()) > 1, "above the ridges, which would hide them"
     memory = memory_weights(everything[-1], everything[-1])
     heights = [patch.get_height() for patch in memory.axes[0].patches]
     assert sum(heights) == pytest.approx(1.0)

@@ -25,7 +25,7 @@ from ssno.report.markup import script_data, text
 from ssno.report.page import build_page, judge
 from ssno.report.pictures import encode, picture
 from ssno.report.player import NOT_FINITE, payload_of, player, quantised
-from ssno.report.sections import verdict
+from ssno.report.sections import mean_spectrum, no_spectrum, verdict
 from ssno.runs.folder import open_run
 from ssno.training.reporter import Silent
 from ssno.training.train import train
@@ -299,3 +299,18 @@ def test_a_page_about_several_runs_leaves_their_own_pages_alone(runs) -> None:
     assert default_path(opened[:1]) == Path(runs[0]) / "report.html"
     assert default_path(opened) == Path(runs[0]).parent / f"report-{first}-{second}.html"
     assert default_path(opened * 2) == Path(runs[0]).parent / f"report-{first}-and-3-more.html"
+
+
+def test_spectra_between_walls_run_along_the_periodic_axes() -> None:
+    y = 2 * np.pi * np.arange(16) / 16
+    array = np.broadcast_to(np.sin(3 * y), (2, 4, 1, 5, 16)).astype(np.float32)
+    channel = Trajectories.from_array(array, lengths=[1.0, 2 * np.pi], dt=0.5, periodic=[False, True])
+    wavenumbers, energy = mean_spectrum(torch.from_numpy(array.copy()), channel)
+    assert no_spectrum(channel) == ""
+    assert wavenumbers.tolist() == pytest.approx(list(range(9)))
+    assert energy.argmax(1).tolist() == [3] * 4
+    torch.testing.assert_close(energy.sum(1), torch.full((4,), 0.5, dtype=energy.dtype))
+    box = Trajectories.from_array(array, lengths=[1.0, 1.0], dt=0.5, periodic=False)
+    assert no_spectrum(box) == "No spectra: between walls no axis is periodic."
+    assert "regular grid" in no_spectrum(replace(channel, grid_type="sphere"))
+    assert "masked points" in no_spectrum(replace(channel, mask="solid", context_fields=("solid",)))

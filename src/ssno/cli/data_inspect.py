@@ -26,6 +26,8 @@ from ssno.plots.style import check_picture, save
 SHOWN = {1: 4, 2: 2, 3: 1}  # trajectories drawn, by the number of space axes
 ALIKE = 3  # groups at least that are shown as one
 LISTED = 8  # numbers of a list that are printed; --json has them all
+WORD = 14
+"""Letters of a name that are not torn apart, however narrow the terminal is."""
 WIDE = 100  # columns of a terminal on which long headings have room
 
 
@@ -122,9 +124,10 @@ def show(found: Inspection, drawn: Path | None, console: Console | None = None) 
         return
     for line in facts(found):
         console.print(line)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("split", no_wrap=True)
-    table.add_column("field", overflow="fold")
+    words = [word for report in found.sets for field in report.fields for word in field.name.split()]
+    table.add_column("field", overflow="fold", min_width=min(WORD, max(map(len, words), default=0)))
     for heading in ("low", "high", "mean", "std", "std of a step", "not finite"):
         shown = heading.replace(" of", " of\n").replace("not ", "not\n") if console.width < WIDE else heading
         table.add_column(shown, justify="right", no_wrap=True)

@@ -69,7 +69,7 @@ def draw_findings(found: RunInspection, folder: Path) -> list[Path]:
 def show(rows: list[dict[str, Any]], found: RunInspection, console: Console) -> None:
     """A row per layer, axis and direction."""
     table = Table("layer", "axis", title=f"{found.name}: learned (initial)", title_justify="left")
-    for heading in ("damping", "frequency", "decay", "reach 63 %", "reach 95 %"):
+    for heading in ("damping", "frequency", "decay", "reach 63\u00a0%", "reach 95\u00a0%"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(

@@ -44,9 +44,10 @@ def mode_ridges(systems: Sequence[System], initial: Sequence[System], *, length:
             axes.grid(axis="y", visible=False)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
-            for label, position in lines.items():
+            for (label, position), side in zip(lines.items(), ("right", "left"), strict=False):
                 axes.axvline(position, color=ink(), linewidth=0.8, linestyle=":")
-                axes.text(position, -1.05, f" {label}", fontsize=7, va="top", ha="left", rotation=90, color="0.5")
+                place = axes.get_xaxis_transform()  # above the ridges, which would hide it
+                axes.text(position, 1.01, label, fontsize=7, va="bottom", ha=side, color="0.5", transform=place)
         row[0].set_yticklabels([layer if not layer.isdigit() else f"layer {layer}" for layer in layers])
         figure.suptitle(f"modes along {systems[0].axis}: learned (colour) and initial (outline)")
         return figure

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from jaxtyping import Float
+from torch import Tensor
+
 from ssno.base.amounts import number
+from ssno.data.trajectories import Trajectories
 from ssno.data.units import labelled, measured
 from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.evaluate import rows_of
@@ -137,24 +141,48 @@ def errors(report: RunReport) -> str:
                 caption="How it was learned: loss on training data, error of forecasts of validation data.",
             )
         )
-    if all(axis.periodic for axis in report.data.axes) and report.data.mask is None:
+    why = no_spectrum(report.data)
+    if not why:
         drawn.append(spectrum(report))
-    return f'<div class="pictures">{"".join(drawn)}</div>'
+    return f'<div class="pictures">{"".join(drawn)}</div>' + (f'<p class="note">{text(why)}</p>' if why else "")
+
+
+def no_spectrum(data: Trajectories) -> str:
+    """Why there is no picture of the energy by wavenumber; nothing if there is one."""
+    if data.mask is not None:
+        return "No spectra: waves would run through masked points."
+    if data.grid_type != "cartesian":
+        return "No spectra: they are drawn for boxes with a regular grid."
+    return "" if any(axis.periodic for axis in data.axes) else "No spectra: between walls no axis is periodic."
 
 
 def spectrum(report: RunReport) -> str:
-    """Energy of truth and forecast over wavenumber, at a few times."""
-    wavenumbers, true = energy_spectrum(report.many.predicted_truth, spacing=report.data.spacing)
-    _, made = energy_spectrum(report.many.forecast.nan_to_num(0.0, 0.0, 0.0), spacing=report.data.spacing)
-    energies = {"truth": true[:, :, 0].mean(0).numpy(), report.evaluation.name: made[:, :, 0].mean(0).numpy()}
+    """Energy of truth and forecast over wavenumber, at a few times; along periodic axes, if others end at walls."""
+    periodic = [axis for axis in report.data.axes if axis.periodic]
+    wavenumbers, true = mean_spectrum(report.many.predicted_truth, report.data)
+    _, made = mean_spectrum(report.many.forecast.nan_to_num(0.0, 0.0, 0.0), report.data)
+    energies = {"truth": true.numpy(), report.evaluation.name: made.numpy()}
     field, units = report.data.fields[0], report.data.units
-    lengths = {units.axes.get(axis.name, "") for axis in report.data.axes}
+    lengths = {units.axes.get(axis.name, "") for axis in periodic}
+    walls = len(periodic) < len(report.data.axes)
+    along = f" along {' and '.join(axis.name for axis in periodic)}, mean over lines between the walls" if walls else ""
     words = {"time_unit": units.time, "length_unit": lengths.pop() if len(lengths) == 1 else ""}
     return picture(
         lambda: spectra(wavenumbers.numpy(), energies, times=report.many.predicted_times, field=field, **words),
         "Energy spectra of truth and forecast",
-        caption=f"Energy of {field} by wavenumber, mean over {len(report.many.indices)} trajectories.",
+        caption=f"Energy of {field} by wavenumber{along}, mean over {len(report.many.indices)} trajectories.",
     )
+
+
+def mean_spectrum(
+    fields: Float[Tensor, "n s c *grid"], data: Trajectories
+) -> tuple[Float[Tensor, " k"], Float[Tensor, "s k"]]:
+    """Wavenumbers along the periodic axes, and the energy of the first field, mean over trajectories and other axes."""
+    circles = [place for place, axis in enumerate(data.axes) if axis.periodic]
+    walls = [place for place in range(len(data.axes)) if place not in circles]
+    lines = fields.permute(0, *(3 + place for place in walls), 1, 2, *(3 + place for place in circles))
+    found, energy = energy_spectrum(lines.flatten(0, len(walls)), spacing=[data.spacing[place] for place in circles])
+    return found, energy[:, :, 0].mean(0)
 
 
 def forecasts(report: RunReport, identity: str) -> str:
