@@ -9,7 +9,6 @@ import torch
 
 from benchmarks.entry import Entry, Growth, Task
 from benchmarks.training import ssno, training_step, trajectories
-from ssno.models.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,14 @@ def step_of(size: Size) -> Task:
     """A training step; its gradients are those of the listing."""
     model = ssno(size.grid, d_state=size.states)
     given, target = trajectories(size.grid, batch=size.batch, frames=size.frames)
-    run, listing = (training_step(forward, model, given, target) for forward in (model, Reference(model)))
+    run, listing = (training_step(one, one, given, target) for one in (model, model.reference()))
     return Task(run, expected=listing)
 
 
 def forecast_cube(grid: Sequence[int] = CUBE) -> dict[str, Task]:
     """One frame in three dimensions by the model and by the listing; times are per million points."""
     model, (given, _) = ssno(grid).eval(), trajectories(grid, batch=1, frames=1)
-    listing = torch.no_grad()(partial(Reference(model), given))
+    listing = torch.no_grad()(partial(model.reference(), given))
     amount = prod(grid) / 1e6
     return {
         "listing": Task(listing, amount=amount),

@@ -9,7 +9,6 @@ from benchmarks.engines import forecaster
 from benchmarks.entry import Entry, Goal, Task
 from benchmarks.training import ssno, trajectories
 from ssno.costs.cost import contestants
-from ssno.models.reference import Reference
 
 FRAMES = 22
 WINDOW = 4
@@ -42,7 +41,7 @@ def entries() -> Iterator[Entry]:
 def against_the_listing(grid: Sequence[int], *, batch: int) -> Mapping[str, Task]:
     """The listing computes the whole window and all kernels anew for every frame."""
     model, (given, _) = ssno(grid).eval(), trajectories(grid, batch=batch, frames=WINDOW)
-    listing = Reference(model)
+    listing = model.reference()
     expected = partial(listing.rollout, given, FRAMES)
     streaming = partial(forecaster(model, grid, batch=batch), given, FRAMES)
     return {"listing": Task(expected), "streaming": Task(streaming, expected=expected)}
@@ -55,7 +54,7 @@ def against_baselines(grid: Sequence[int]) -> Mapping[str, Task]:
     for name, config in contestants(grid).items():
         torch.manual_seed(0)
         model = config.build().eval()
-        expected = partial(Reference(model).rollout, given, LATENCY_FRAMES) if name == "ssno" else None
+        expected = partial(model.reference().rollout, given, LATENCY_FRAMES) if name == "ssno" else None
         run = partial(forecaster(model, grid, batch=1), given, LATENCY_FRAMES)
         tasks[name] = Task(run, expected=expected, amount=LATENCY_FRAMES)
     return tasks

@@ -10,7 +10,6 @@ from benchmarks.engines import TRAINING, in_bf16
 from benchmarks.entry import Entry, Goal, Task
 from benchmarks.useful import training_gflop
 from ssno.models.baselines.ffno import FFNOConfig
-from ssno.models.reference import Reference
 from ssno.models.ssno import SSNO, SSNOConfig
 
 GRIDS: Mapping[tuple[int, ...], tuple[int, int]] = {
@@ -56,7 +55,7 @@ def entries() -> Iterator[Entry]:
 def against_the_listing(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, Task]:
     """Every engine and the listing, with the same parameters: same gradients."""
     model, (given, target) = ssno(grid), trajectories(grid, batch=batch, frames=frames)
-    listing = training_step(Reference(model), model, given, target)
+    listing = training_step(reference := model.reference(), reference, given, target)
     return {
         "listing": Task(listing),
         **{

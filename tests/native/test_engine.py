@@ -9,7 +9,7 @@ from ssno.base.threads import threads
 from ssno.layers.gate import GateFunction, gate, plain_gate
 from ssno.layers.head import Head, HeadFunction
 from ssno.layers.modes import ModeOptions
-from ssno.models.reference import Reference
+from ssno.models.reference import ReferenceSSNO
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOVM, SSNOUni
 from ssno.native.engine import fused, use
@@ -75,38 +75,50 @@ def test_equal_runs_give_equal_bits(engine, grid) -> None:
 
 
 @pytest.mark.parametrize("grid", [(24,), (9, 8), (4, 5, 6)])
-@pytest.mark.parametrize("residual", ["sum", "path", "none"])
-def test_the_papers_listing_agrees(grid, residual) -> None:
+@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+def test_the_network_in_one_file_agrees(grid, boundary) -> None:
     torch.manual_seed(0)
-    model = SSNO(SSNOConfig.tiny(n_dims=len(grid), residual=residual)).double()
+    model = SSNO(SSNOConfig.tiny(n_dims=len(grid), boundary=boundary, coordinates=boundary == "zero")).double()
     x = torch.randn(2, 6, 1, *grid, dtype=torch.float64)
     grad = torch.randn(2, 6, 1, *grid, dtype=torch.float64)
-    assert_close(answers(model, x, grad)[2:], answers_of_reference(model, x, grad)[2:], tolerance=1e-9)
-    torch.testing.assert_close(model(x), Reference(model)(x), rtol=1e-10, atol=1e-12)
+    reference = model.reference()
+    assert [name for name, _ in reference.named_parameters()] == [name for name, _ in model.named_parameters()]
+    assert_close(answers(model, x, grad)[2:], answers(reference, x, grad)[2:], tolerance=1e-9)
+    torch.testing.assert_close(model(x), reference(x), rtol=1e-10, atol=1e-12)
 
 
-def answers_of_reference(model, x, grad) -> list[torch.Tensor]:
-    reference = Reference(model)
-    model.zero_grad()
-    reference(x).backward(grad)
-    return [None, None, *(p.grad.clone() for p in model.parameters())]
+def test_the_reference_says_what_it_does_not_cover() -> None:
+    for fields in ({"boundary": "odd"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
+        with pytest.raises(ValueError, match="The reference knows boundary='zero' or 'wrapped'"):
+            SSNO(SSNOConfig.tiny(**fields)).reference()
 
 
-def test_the_listing_says_what_it_does_not_cover() -> None:
-    for fields in ({"boundary": "wrapped"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
-        with pytest.raises(ValueError, match="The paper's listing knows boundary='zero'"):
-            Reference(SSNO(SSNOConfig.tiny(**fields)))
-
-
-def test_the_listing_rolls_out_like_the_model() -> None:
+@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("given", [2, 4, 6])
+def test_the_reference_streams_and_rolls_out_like_the_model(boundary, given) -> None:
     torch.manual_seed(0)
-    model = SSNO(SSNOConfig.tiny()).double()
-    x = torch.randn(2, 4, 1, 16, dtype=torch.float64)
+    model = SSNO(SSNOConfig.tiny(boundary=boundary)).double()
+    reference, x = model.reference(), torch.randn(2, given, 1, 16, dtype=torch.float64)
     state, frame, frames = model.start(x), x[:, -1], []
+    other, newest, streamed = reference.start(x), x[:, -1], []
     for _ in range(5):
         frame, state = model.step(frame, state)
+        newest, other = reference.step(newest, other)
         frames.append(frame)
-    torch.testing.assert_close(Reference(model).rollout(x, 5), torch.stack(frames, 1), rtol=1e-9, atol=1e-10)
+        streamed.append(newest)
+    expected = torch.stack(frames, 1)
+    torch.testing.assert_close(reference.rollout(x, 5), expected, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(torch.stack(streamed, 1), expected, rtol=1e-9, atol=1e-10)
+
+
+def test_a_new_reference_model_is_the_papers_and_gives_its_weights_to_the_fast_one() -> None:
+    torch.manual_seed(0)
+    reference = ReferenceSSNO(n_dims=1)
+    assert sum(parameter.numel() for parameter in reference.parameters()) == 203_713
+    model = SSNO(n_dims=1)
+    model.load_state_dict(reference.state_dict())
+    x = torch.randn(1, 5, 1, 24)
+    torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("periodic", [False, True])

@@ -16,7 +16,7 @@ from ssno.models.frozen import FrozenOperator, freeze
 from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, NeuralOperator, OperatorState, Spacing
 from ssno.models.pretrained import Pretrained, load_weights
-from ssno.models.reference import Reference
+from ssno.models.reference import ReferenceSSNO
 from ssno.models.registry import ALL_MODELS, MODELS, known_models, model_config, register_model
 from ssno.models.ssno import SSNO, ScanConfig, ScanOperator, SSNOConfig
 from ssno.models.ssno_product import SSNOProduct, SSNOProductConfig
@@ -65,7 +65,7 @@ __all__ = [
     "Persistence",
     "PersistenceConfig",
     "Pretrained",
-    "Reference",
+    "ReferenceSSNO",
     "SFNOConfig",
     "SSNOConfig",
     "SSNOFFConfig",

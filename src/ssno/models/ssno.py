@@ -2,6 +2,8 @@
 
     lift -> spatial blocks -> temporal memory -> spatial blocks -> project
 
+New here? `ssno.models.reference` is the whole network in one file. This one is the same, faster and with more options.
+
     spatial block   x <- x + forward scan + backward scan, along one axis after the other       `ssno.layers.sweeps`
     scan            GLU( W GELU( kernel * x + skip x ) + bias )                                  `ssno.layers.block`
     kernel          2 Re sum_n C_n B_n exp(-(damping_n + i frequency_n) distance): damped waves  `ssno.layers.modes`
@@ -32,6 +34,7 @@ from ssno.layers.sweeps import AxisSweep, GridSweep, OneWaySweep, Residual, Swee
 from ssno.models.history import MemoryConfig
 from ssno.models.operator import GridWeights, MemoryOperator, Spacing
 from ssno.models.pretrained import Pretrained
+from ssno.models.reference import ReferenceSSNO
 from ssno.native.precision import lowered
 from ssno.ssm.kernel import PERIODIC, Boundary
 from ssno.ssm.transfer import learned_grid, sublattices
@@ -290,6 +293,40 @@ class SSNO(ScanOperator):
 
     config_type = SSNOConfig
     config: SSNOConfig
+
+    def reference(self) -> ReferenceSSNO:
+        """The same network and weights as one reads them in `ssno.models.reference`: the oracle of every fast path."""
+        config, modes = self.config, self.config.modes
+        covered = (
+            config.boundary in ("zero", "wrapped")
+            and modes.discretisation == "zoh"
+            and not (modes.selective or config.frames_as_channels or config.memory_position is not None)
+            and (modes.damping, modes.frequency) == ("learnable", "learnable")
+            and config.coordinate_axes is None
+            and (config.conditioning, config.residual) == ("planes", "sum")
+            and config.memory_window > 0
+            and config.memory_kernel == "s4d"
+        )
+        if not covered:
+            raise ValueError(
+                "The reference knows boundary='zero' or 'wrapped' along all axes, discretisation='zoh', learnable "
+                f"modes, an S4D memory, residual='sum', and no frames as channels; got {config}."
+            )
+        reference = ReferenceSSNO(
+            in_channels=config.in_channels,
+            out_channels=config.out_channels,
+            n_dims=config.n_dims,
+            hidden_channels=config.hidden_channels,
+            n_layers=config.n_layers,
+            d_state=config.d_state,
+            memory_window=config.memory_window,
+            memory_d_state=config.memory_d_state,
+            head_channels=config.head_channels,
+            boundary="zero" if config.boundary == "zero" else "periodic",
+            coordinates=config.coordinates,
+        )
+        reference.load_state_dict(self.state_dict())
+        return reference.to(self.lift.weight)
 
 
 def relative_spacing(
