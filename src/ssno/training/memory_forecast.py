@@ -11,8 +11,10 @@ library adds by not giving freed pages back at once: more where steps are freed 
 as recomputed ones are. Both factors are fitted to the cases of `benchmarks.memory`, which measures how well they do.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import torch
@@ -20,6 +22,7 @@ import torch
 from ssno.base.live_memory import peak_memory
 from ssno.base.process_memory import held, most_held
 from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.runs.unrolling import Stage
@@ -28,48 +31,83 @@ from ssno.training.prepared import prepare
 from ssno.training.task import Task
 
 HELD, HELD_RECOMPUTED = 1.25, 1.6
-BUDGET = 2**30
+BUDGET = 2**29
 
 
-def forecast_memory(task: Task, *, budget: int = BUDGET) -> int:
+class Spent:
+    """What the steps and evaluations that were tried took, by how much they computed."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter):
+        self.clock = clock
+        self.steps: dict[Stage, dict[int, float]] = {}
+        self.evaluations: dict[int, float] = {}
+
+    def step(self, stage: Stage, slots: int) -> float:
+        """Seconds of a step with so many slots: on the line through the two largest that were tried.
+
+        Counting memory costs some time for every operation, however large, which the slope does not know. The first
+        step of all warms up.
+        """
+        tried = self.steps[stage]
+        warm = sorted(tried.items())[-2:] if len(tried) > 2 else [max(tried.items())]
+        (few, short), (many, long) = warm[0], warm[-1]
+        return long * slots / many if few == many else long + max(0.0, (long - short) / (many - few)) * (slots - many)
+
+
+def forecast_memory(task: Task, *, budget: int = BUDGET, spent: Spent | None = None) -> int:
     """Bytes that a process training like this will hold at most; nothing larger than twice `budget` is tried.
 
-    Call it in a young process: what this one holds already counts as needed.
+    Call it in a young process: what this one holds already counts as needed. `spent` learns what was tried.
     """
+    spent = spent or Spent()
     forecaster, valid, options = task.forecaster, task.valid, task.options
     data = task.data if options.workers else task.data.in_memory()
     batch, valid_batch = min(options.batch_size, len(data)), min(options.batch_size, len(valid))
     stages = [replace(stage, forcing=float(stage.parallel)) for stage in options.rollout.stages(options.epochs)]
     plan = forecaster.window.plan(len(data.times))
 
-    def step(stage: Stage) -> Callable[[int, int], int]:
-        return lambda trajectories, frames: peak_memory(
-            lambda: one_step(forecaster, data, replace(stage, frames=frames), trajectories, options.points)
-        )
+    @cache
+    def step(stage: Stage, trajectories: int, frames: int) -> int:
+        part, began = replace(stage, frames=frames), spent.clock()
+        peak = peak_memory(lambda: one_step(forecaster, data, part, trajectories, options.points))
+        slots = trajectories * slots_of(part, forecaster.window, len(data.times))
+        spent.steps.setdefault(stage, {})[slots] = spent.clock() - began
+        return peak
 
+    @cache
     def evaluation(trajectories: int) -> int:
-        chosen = valid.select(indices=range(trajectories))
-        return peak_memory(lambda: score(forecaster, chosen, batch_size=trajectories))
+        chosen, began = valid.select(indices=range(trajectories)), spent.clock()
+        peak = peak_memory(lambda: score(forecaster, chosen, batch_size=trajectories))
+        spent.evaluations[trajectories] = spent.clock() - began
+        return peak
 
     with torch.random.fork_rng(), forecaster.at(options.precision):
         forecaster.train()
         for stage in stages:
-            one_step(forecaster, data, replace(stage, frames=stage.pushforward + 1), 1, options.points)
+            step(stage, 1, stage.pushforward + 1)
         load_libraries()
         before, most_before = held(), most_held()
         peaks = []
         for stage in dict.fromkeys(stages):
             shortest = stage.pushforward + 1
             lengths = [shortest, *(n for n in growing(stage.frames or len(plan.predicted)) if n > shortest)]
-            most = extrapolated_twice(step(stage), growing(batch), lengths, budget=budget)
+            most = extrapolated_twice(partial(step, stage), growing(batch), lengths, budget=budget)
             peaks.append(most * (HELD_RECOMPUTED if stage.recompute and not stage.parallel else HELD))
     with torch.random.fork_rng():  # validation has the precision of the weights
-        peaks.append(HELD * extrapolated(evaluation, growing(valid_batch), budget=budget).value)
+        evaluating = HELD * evaluation(1) * valid_batch  # in proportion: too much, which mostly does not matter
+        if evaluating > max(peaks):
+            evaluating = HELD * extrapolated(evaluation, growing(valid_batch), budget=budget).value
+        peaks.append(evaluating)
     forecaster.train()
     weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)
     kept = weights * (2 + 1 + bool(options.ema))  # two moments, the best weights, the average
     saving = weights + kept  # a checkpoint is put together in memory
     return max(most_before, before + kept + round(max(*peaks, saving)))
+
+
+def slots_of(stage: Stage, window: Window, frames: int) -> int:
+    """How many slots of a trajectory a step of this stage computes."""
+    return stage.length(window, frames) - 1
 
 
 def one_step(forecaster: Forecaster, data: Trajectories, stage: Stage, trajectories: int, points: int = 0) -> None:
