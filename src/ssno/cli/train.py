@@ -31,6 +31,7 @@ from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
 from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
+from ssno.cli.train_help import hints, with_hints
 from ssno.data.defaults import defaults_of
 from ssno.data.load import find
 from ssno.data.make.datasets import generate_command
@@ -38,7 +39,7 @@ from ssno.data.options import DataOptions
 from ssno.models.registry import named_model
 from ssno.runs.layout import is_run
 from ssno.runs.log import Logger
-from ssno.runs.options import TrainOptions, recipe
+from ssno.runs.options import Recipe, TrainOptions, recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import ModelConfig, Run, read_run
 from ssno.training.estimate import estimate
@@ -129,7 +130,9 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
             return
         task = task_of_run(run, data, valid, resumed=folder if resume else None)
         if command.dry_run:
-            report_estimate(estimate(task).to_json(), as_json=command.json)
+            cost = estimate(task).to_json()
+            if is_first():
+                report_estimate(cost, as_json=command.json)
             return
         perform(
             task,
@@ -187,7 +190,11 @@ def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
         run = replace(run, alignment=usual.alignment)
     if "--recipe" in chosen or "--config" not in chosen:
         run = replace(run, train=recipe(chosen.get("--recipe", "fast"), dataset=dataset))  # type: ignore[arg-type]
-    command = read(words, Command(dataset=dataset, run=run))
+    default: Command[Any] = Command(dataset=dataset, run=run)
+    if {"-h", "--help"} & set(words):
+        named = None if "--config" in chosen else chosen.get("--recipe", "fast")
+        show_help(default, named)  # type: ignore[arg-type]
+    command = read(words, default)
     return replace(command, run=replace(command.run, data=replace(command.run.data, name=command.dataset)))
 
 
@@ -196,6 +203,15 @@ def read(words: list[str], default: Command[Any]) -> Command[Any]:
     typed: Any = Command[type(default.run.model)]  # type: ignore[misc]
     command: Command[Any] = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
     return command
+
+
+def show_help(default: Command[Any], named: Recipe | None) -> None:
+    """Options with the defaults that recipe and data will give them; the end of the process."""
+    run = with_hints(default.run, hints(default.run, recipe=named, dataset=default.dataset))
+    option: Any = ("run", Annotated[type(run), tyro.conf.arg(name="")], field(default=run))
+    typed: Any = dataclasses.make_dataclass("Command", [option], bases=(Command[type(run.model)],), frozen=True)
+    told = typed(dataset=default.dataset, run=run)
+    tyro.cli(typed, args=["--help"], default=told, prog="ssno train", description=Command.__doc__)
 
 
 def named_dataset(words: list[str], run: Run[Any]) -> str | None:

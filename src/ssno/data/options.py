@@ -22,7 +22,8 @@ class DataOptions(ReadOptions):
     preset: str | None = None
     """Size of a generated dataset: tiny, small or paper; by default the largest there is."""
     points: int | None = None
-    """Coarsen the grid to this many points along the first axis; others in proportion."""
+    """Coarsen the grid to this many points along the first axis, others in proportion; by default what the literature
+    uses."""
     reduction: How = "stride"
     """How to coarsen: take every n-th point, average cells, or cut the spectrum."""
     time_index: str | None = None

@@ -56,11 +56,18 @@ class Window:
     """A protocol with its window. `loss_on="all"` also counts slots whose window is not yet full."""
 
     protocol: Protocol = "first_k"
+    """Frames that are given: as many as the model looks at (first_k), one (memno), `given` (fno), or all up to the last
+    `horizon` (ffno)."""
     size: int = 4
+    """Frames that one prediction looks at, the newest included; 0 as 1."""
     loss_on: Literal["last", "all"] = "last"
+    """Train on predictions from as many frames as `size` says (last), or also on those of the first frames (all)."""
     score_last: int | None = None
+    """Count only the last so many frames in errors; None for all that are predicted."""
     given: int = 10
+    """Frames that protocol fno gives."""
     horizon: int = 10
+    """Frames that protocols fno and ffno predict."""
 
     def __post_init__(self) -> None:
         if self.protocol not in get_args(Protocol):

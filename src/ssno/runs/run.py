@@ -8,7 +8,7 @@ The command line overrides its fields; `ssno train --config run.json` starts fro
 window that are not given follow from data and model (`completed`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -23,6 +23,7 @@ from ssno.data.windows import Alignment, Window
 from ssno.models.config import OperatorConfig
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
+from ssno.pde.problems.problem import Axis
 from ssno.runs.layout import CONFIG
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as recipe_options
@@ -58,7 +59,21 @@ class Run(Generic[ModelConfig]):
     def completed(
         self, data: Trajectories, *, recipe: Recipe | None = None, given: Collection[str] = ()
     ) -> "Run[ModelConfig]":
-        """With everything that data and recipe determine, except the fields named in `given`, as `model.d_state`.
+        """With everything that data and recipe determine, except the fields named in `given`, as `model.d_state`."""
+        counts = len(data.fields), len(data.context_fields)
+        return self.suited(data.axes, *counts, dataset=data.name, recipe=recipe, given=given)
+
+    def suited(
+        self,
+        axes: Sequence[Axis],
+        predicted: int,
+        known: int = 0,
+        *,
+        dataset: str = "",
+        recipe: Recipe | None = None,
+        given: Collection[str] = (),
+    ) -> "Run[ModelConfig]":
+        """Completed for data with these axes and so many predicted and known fields.
 
         Channels, axes, at most as many Fourier modes as the (coarsest) grid carries, the window follow from data and
         model. A recipe also sets the batch size, and `fast` the model settings that it found best for such data.
@@ -68,23 +83,21 @@ class Run(Generic[ModelConfig]):
             return any(other == name or other.startswith(f"{name}.") for other in given)
 
         derived = {
-            "in_channels": len(data.fields) + len(data.context_fields),
-            "out_channels": len(data.fields),
-            "n_dims": len(data.axes),
+            "in_channels": predicted + known,
+            "out_channels": predicted,
+            "n_dims": len(axes),
         }
         model = replace(self.model, **{name: value for name, value in derived.items() if not is_given(f"model.{name}")})
         if recipe == "fast":
-            best = model.recommended(periodic=[axis.periodic for axis in data.axes])
+            best = model.recommended(periodic=[axis.periodic for axis in axes])
             model = preferred(best, model, given, where="model")
         if not is_given("model.n_modes"):
-            coarsest = min(self.train.grids, default=data.axes[0].points) / data.axes[0].points
-            model = model.for_grid([int(axis.points * coarsest) for axis in data.axes])
+            coarsest = min(self.train.grids, default=axes[0].points) / axes[0].points
+            model = model.for_grid([int(axis.points * coarsest) for axis in axes])
         window = self.window if is_given("window.size") else replace(self.window, size=model.frames_seen())
         train = self.train
         if recipe is not None and not is_given("train.batch_size"):
-            train = replace(
-                train, batch_size=recipe_options(recipe, n_dims=len(data.axes), dataset=data.name).batch_size
-            )
+            train = replace(train, batch_size=recipe_options(recipe, n_dims=len(axes), dataset=dataset).batch_size)
         return replace(self, model=model, window=window, train=train)
 
     def to_json(self) -> dict[str, Any]:
