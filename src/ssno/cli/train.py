@@ -209,7 +209,8 @@ def show_help(default: Command[Any], named: Recipe | None) -> None:
     """Options with the defaults that recipe and data will give them; the end of the process."""
     run = with_hints(default.run, hints(default.run, recipe=named, dataset=default.dataset))
     option: Any = ("run", Annotated[type(run), tyro.conf.arg(name="")], field(default=run))
-    typed: Any = dataclasses.make_dataclass("Command", [option], bases=(Command[type(run.model)],), frozen=True)
+    base: Any = Command[type(run.model)]  # type: ignore[misc]
+    typed: Any = dataclasses.make_dataclass("Command", [option], bases=(base,), frozen=True)
     told = typed(dataset=default.dataset, run=run)
     tyro.cli(typed, args=["--help"], default=told, prog="ssno train", description=Command.__doc__)
 

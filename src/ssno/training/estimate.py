@@ -1,4 +1,4 @@
-"""What a run will cost: memory counted on parts of it, time measured on some steps of it or on those parts. Writes nothing.
+"""What a run will cost: memory counted on parts of it, time measured on these or on whole steps. Writes nothing.
 
 Memory comes first (`ssno.training.memory_forecast`). A run that does not fit is not tried, and its time and disk stay
 unknown.
