@@ -19,7 +19,9 @@ def test_the_still_of_a_sphere_is_drawn_as_maps_and_globes(monkeypatch, as_users
     drawn = []
     monkeypatch.setattr(sections, "picture", lambda draw, title, **_: drawn.append(draw()) or "")
     monkeypatch.setattr(sections, "player", lambda *_: "")
-    sections.forecasts(SimpleNamespace(examples=seen, data=data, labels={0: "median"}), "one")
+    sections.forecasts(
+        SimpleNamespace(run=SimpleNamespace(name="run"), examples=seen, data=data, labels={0: "median"}), "one"
+    )
     (figure,) = drawn
     assert len(figure.axes) == 3 * 4 + 3
     assert np.isfinite(figure.get_size_inches()).all()

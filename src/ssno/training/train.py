@@ -120,7 +120,8 @@ def perform(
         )
         if resume:
             return loop.run(resume=True)
-        loop.rehearse()
+        if folder is not None:
+            loop.rehearse()
         place = folder if process.is_main else None
         if place is not None:
             clear(place)
