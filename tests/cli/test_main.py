@@ -1,5 +1,6 @@
 """The command as a whole: verbs, help, mistakes, the doctor."""
 
+import gc
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 
 import ssno
 from ssno.cli.doctor import diagnose, doctor, examine
-from ssno.cli.main import STOPPED, TRAINING_INTERRUPTED, VERBS, find_verb, main
+from ssno.cli.main import STOPPED, TRAINING_INTERRUPTED, VERBS, find_verb, importing, main
 from ssno.training.interruption import EXIT_INTERRUPTED
 
 
@@ -180,3 +181,16 @@ def test_commands_in_another_thread_leave_signals_alone(capsys) -> None:
     thread.start()
     thread.join()
     assert "ssno" in capsys.readouterr().out
+
+
+def test_garbage_is_collected_after_the_imports_and_not_in_what_they_left(monkeypatch) -> None:
+    calls = []
+    for name in ("disable", "freeze", "enable"):
+        monkeypatch.setattr(gc, name, lambda name=name: calls.append(name))
+    with importing():
+        pass
+    assert calls == [], "torch is here already"
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(ImportError), importing():
+        raise ImportError
+    assert calls == ["disable", "freeze", "enable"]

@@ -210,3 +210,16 @@ def test_kernels_and_modes_are_drawn_layer_by_layer_and_beside_their_start() -> 
     assert sum(heights) == pytest.approx(1.0)
     with pytest.raises(ValueError, match=r"`systems` must lie along one axis, got \['time', 'x'\]"):
         mode_ridges(everything, everything, length=8.0)
+
+
+def test_a_dark_twin_has_the_places_of_its_light_figure_without_a_layout_of_its_own(monkeypatch) -> None:
+    truth = RNG.normal(size=(3, 4, 5))
+    light = frame_panels(truth, truth, times=[0.0, 1.0, 2.0], lengths=[1.0, 1.0])
+    light.place()
+    with dark():
+        twin = frame_panels(truth, truth, times=[0.0, 1.0, 2.0], lengths=[1.0, 1.0])
+    monkeypatch.setattr(twin.get_layout_engine(), "execute", lambda _: pytest.fail("laid out again"))
+    twin.place(like=light)
+    for mine, other in zip(twin.axes, light.axes, strict=True):
+        np.testing.assert_allclose(mine.get_position(original=True).bounds, other.get_position(original=True).bounds)
+    assert [text.get_position() for text in twin.texts] == [text.get_position() for text in light.texts]

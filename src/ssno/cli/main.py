@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 a check that failed (`data verify`, `doctor`, `train --che
 other command interrupted (a generation goes on with the same command).
 """
 
+import gc
 import importlib
 import os
 import signal
@@ -122,7 +123,7 @@ def run(words: list[str]) -> None:
     stand_in_for_help(rest)
     try:
         # Libraries that are being imported turn an exception into one of their own, or into nothing.
-        with on_signals(lambda *_: end_at_once(verb.interrupted)):
+        with on_signals(lambda *_: end_at_once(verb.interrupted)), importing():
             function = getattr(importlib.import_module(f"ssno.cli.{verb.module}"), verb.function)
         with on_signals(interrupt):
             call(name, verb, function, rest)
@@ -141,6 +142,20 @@ def call(name: str, verb: Verb, function: Callable[..., None], words: list[str])
     from ssno.cli.device import with_device
 
     tyro.cli(with_device(function) if verb.computes else function, args=words, prog=f"ssno {name}")
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """No garbage is looked for while libraries are imported, nor ever in what they leave: a second of some commands."""
+    first = "torch" not in sys.modules and gc.isenabled()
+    if first:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if first:
+            gc.freeze()
+            gc.enable()
 
 
 @contextmanager

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from scipy.special import stdtrit
 from torch import Tensor
 
 from ssno.base.device import float64
+from ssno.evaluation.student import stdtrit
 
 NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 

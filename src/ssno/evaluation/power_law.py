@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
+from ssno.evaluation.student import stdtrit
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats takes a second to import
+from ssno.evaluation.student import stdtr, stdtrit
 
 LEVEL = 0.05
 HIGHER_IS_BETTER = ("correlation_time", "valid_time")

@@ -54,6 +54,7 @@ def moving_picture(
     lengths, starts = [axis.length for axis in data.axes], None
     if data.grid_type == "sphere":
         lengths, starts = [360.0, 180.0], [0.0, -90.0]
-        truth, forecast = (None if values is None else values[:, ::-1].swapaxes(1, 2) for values in (truth, forecast))
+        truth = truth[:, ::-1].swapaxes(1, 2)
+        forecast = None if forecast is None else forecast[:, ::-1].swapaxes(1, 2)
     settings = {"times": times, "lengths": lengths, "starts": starts, "errors": errors, "labels": labels}
     return animate(truth, forecast, path, options=options, **settings)  # type: ignore[arg-type]

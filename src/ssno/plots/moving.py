@@ -65,7 +65,7 @@ class MovingFigure:
             duration = int(1000 / fps)
             next(pictures).save(path, save_all=True, append_images=pictures, duration=duration, loop=0)
             return
-        writer = VideoWriter(fps=fps)
+        writer = VideoWriter(fps=fps)  # type: ignore[arg-type]  # ffmpeg takes fractions
         with writer.saving(self.figure, str(path), dpi=self.figure.dpi):
             for number in range(self.frames):
                 self.frame(number)

@@ -39,10 +39,14 @@ def frame_panels(
     aspect: Literal["equal", "auto"] = "equal" if 0.25 <= lengths[0] / lengths[1] <= 4 else "auto"
     with look():
         figure = Figure(figsize=(1.75 * len(shown) + 1.9, 6.0))
-        grid = figure.subplots(3, len(shown), squeeze=False, sharex=True, sharey=True)
+        grid = figure.subplots(3, len(shown), squeeze=False)
         for axes_row, (name, values, (colour_map, bottom, top), told) in zip(grid, rows, strict=True):
             for axes, frame in zip(axes_row, shown, strict=True):
                 few_ticks(axes)
+                if axes not in grid[:, 0]:  # numbers at the edges hold for all; ticks are what takes time
+                    axes.set(yticks=[])
+                if axes not in grid[-1]:
+                    axes.set(xticks=[])
                 axes.grid(False)
                 axes.set_facecolor(NO_DATA)
                 image = axes.imshow(

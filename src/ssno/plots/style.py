@@ -64,16 +64,26 @@ class Figure(matplotlib.figure.Figure):
         self.place()
         super().draw(renderer)
 
-    def place(self) -> None:
-        """Find places for everything, once: matplotlib would do so, and draw all in vain, before every picture."""
+    def place(self, like: "Figure | None" = None) -> None:
+        """Find places for everything, once: matplotlib would do so, and draw all in vain, before every picture.
+
+        `like` is the same figure in other colours, which has its places.
+        """
         for text in _words(self):
             text.set_parse_math(False)
             text.set_text(printable(text.get_text()))
         engine = self.get_layout_engine()
-        if engine is not None:
+        if engine is None:
+            return
+        if like is None:
             engine.execute(self)
-            with mpl.rc_context({"figure.constrained_layout.use": False}):
-                self.set_layout_engine(None)
+        else:
+            for axes, other in zip(self.axes, like.axes, strict=True):
+                axes.set_position(other.get_position(original=True))
+            for text, placed in zip(self.texts, like.texts, strict=True):
+                text.set_position(placed.get_position())
+        with mpl.rc_context({"figure.constrained_layout.use": False}):
+            self.set_layout_engine(None)
 
 
 @contextmanager
@@ -121,11 +131,16 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> Path:
     """Write a figure, whole or not at all; the ending of the name decides the format."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(figure, Figure):
-        figure.place()
+    place(figure)
     with whole_file(path) as partial:
         figure.savefig(partial, dpi=150, format=path.suffix[1:])
     return path
+
+
+def place(figure: matplotlib.figure.Figure, *, like: matplotlib.figure.Figure | None = None) -> None:
+    """`Figure.place` of figures of ours; others lay themselves out."""
+    if isinstance(figure, Figure):
+        figure.place(like if isinstance(like, Figure) else None)
 
 
 def _words(artist: Artist) -> Iterator[Text]:

@@ -7,7 +7,7 @@ from typing import Literal
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ssno.plots.style import dark
+from ssno.plots.style import dark, place
 from ssno.report.markup import data_uri, text
 
 Format = Literal["svg", "png"]
@@ -23,7 +23,9 @@ def picture(draw: Callable[[], Figure], alternative: str, *, format: Format = "s
     figure = draw()
     light, (width, height) = encode(figure, format), figure.get_size_inches()
     with dark():
-        night = encode(draw(), format)
+        other = draw()
+        place(other, like=figure)
+        night = encode(other, format)
     title = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     kind = "picture wide" if width > 2.2 * height or width > 9 else "picture"
     return (
@@ -35,6 +37,7 @@ def picture(draw: Callable[[], Figure], alternative: str, *, format: Format = "s
 
 def encode(figure: Figure, format: Format) -> str:
     """A figure as an address that holds it; the same figure gives the same bytes."""
+    place(figure)
     content = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "ssno", "svg.fonttype": "path"}):
         figure.savefig(content, format=format, dpi=130, metadata={"Date": None} if format == "svg" else {})
