@@ -30,7 +30,7 @@ from ssno.metrics.runaway import NEVER, largest, runaway_step
 from ssno.pde.problems.problem import Axis, GridType
 
 TOGETHER, VALUES = 16, 2**16  # frames looked at together: so many at most, and no more values than this
-NOT_YET = torch.iinfo(torch.int64).max
+NOT_YET = 2**63 - 1
 GIVEN = -1
 """As a step: the given frame itself."""
 
