@@ -223,3 +223,20 @@ def test_a_dark_twin_has_the_places_of_its_light_figure_without_a_layout_of_its_
     for mine, other in zip(twin.axes, light.axes, strict=True):
         np.testing.assert_allclose(mine.get_position(original=True).bounds, other.get_position(original=True).bounds)
     assert [text.get_position() for text in twin.texts] == [text.get_position() for text in light.texts]
+
+
+def test_long_names_leave_room_for_the_picture() -> None:
+    labels = Labels("eastward_wind_at_ten_metres (m s-1)", unit="m s-1", title="word " * 60)
+    truth = RNG.normal(size=(3, 8, 4))
+    figure = frame_panels(truth, truth, times=[0.0, 1.0, 2.0], lengths=[2.0, 1.0], labels=labels)
+    assert max(map(len, figure.get_suptitle().splitlines())) < 11 * figure.get_figwidth()
+    assert "m s-1" in {axes.get_ylabel() for axes in figure.axes}
+
+
+def test_the_paper_of_an_animation_is_white(tmp_path) -> None:
+    for grid in ((16,), (8, 8)):
+        truth = RNG.normal(size=(3, *grid))
+        animate(truth, 0.9 * truth, tmp_path / "a.gif", times=[0.0, 1.0, 2.0], lengths=[1.0] * len(grid))
+        with Image.open(tmp_path / "a.gif") as picture:
+            picture.seek(2)
+            assert picture.convert("RGB").getpixel((2, picture.height - 2)) == (255, 255, 255)

@@ -69,7 +69,7 @@ def draw(data: Trajectories, index: tuple[int, ...], folder: Path, options: Anim
             None,
             folder / f"{as_file_name(data.name)}-{number}-{as_file_name(field)}{options.suffix}",
             times=times,
-            labels=labels_of(data, channel).titled(f"{data.name}, trajectory {number}"),
+            labels=labels_of(data, channel).titled(f"{data.name}: {field} of trajectory {number}"),
             options=options,
         )
         for row, number in enumerate(index)

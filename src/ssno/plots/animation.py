@@ -11,12 +11,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib import colormaps
 from matplotlib.artist import Artist
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.text import Text
 
 from ssno.base import unknown_name
@@ -27,6 +29,9 @@ from ssno.plots.scales import colours, difference_colours, few_ticks
 from ssno.plots.style import NO_DATA, Figure, ink, look, palette
 
 ENDINGS = (".gif", ".mp4")
+PALE = "#fdf1e8"  # of an orange line; what is nearer to white is white in a GIF
+LETTERS_PER_INCH, TOLD = 13, 24
+"""Of a title; and what is kept free beside it for the time and the error of a frame."""
 
 
 class Shown(NamedTuple):
@@ -107,7 +112,9 @@ def animate(
         draw = _lines if truth.ndim == 2 else _images
         figure, moving, update = draw(Shown(truth, forecast, times, extents, errors, labels, options.colour_map))
         partial = Path(folder) / path.name
-        maps = list(dict.fromkeys(image.get_cmap().name for axes in figure.axes for image in axes.images))
+        shown = {image.get_cmap().name: image.get_cmap() for axes in figure.axes for image in axes.images}
+        blends = [LinearSegmentedColormap.from_list("", [start, palette()[1]]) for start in (PALE, ink())]
+        maps = list(shown.values()) or blends  # where lines cross
         MovingFigure(figure, moving, update, frames=len(times), width=options.width, maps=maps).write(
             partial, fps=options.fps
         )
@@ -180,7 +187,7 @@ def _images(shown: Shown) -> tuple[Figure, list[Artist], Update]:
         few_ticks(axes)
         if labels.axes == MAP_AXES:
             axes.set(xticks=[0, 180, 360], yticks=[-90, 0, 90])
-        figure.colorbar(image, ax=axes, shrink=0.8, label="" if name == "forecast - truth" else labels.field)
+        figure.colorbar(image, ax=axes, shrink=0.8, label="" if name == "forecast - truth" else labels.scale)
     grid[0].set_ylabel(labels.axes[1])
     told = _headings(figure, labels.title)
 
@@ -194,5 +201,6 @@ def _images(shown: Shown) -> tuple[Figure, list[Artist], Update]:
 
 def _headings(figure: Figure, title: str) -> Text:
     """What stays, at the left above a figure; and the text that is said of a frame, at the right."""
-    figure.suptitle(title or " ", fontsize=9, x=0.01, ha="left")
+    room = int(LETTERS_PER_INCH * figure.get_figwidth()) - TOLD
+    figure.suptitle(fill(title, room) or " ", fontsize=9, x=0.01, ha="left")
     return figure.text(0.99, 0.985, "", fontsize=9, ha="right", va="top")

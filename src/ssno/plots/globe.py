@@ -103,8 +103,8 @@ def sphere_panels(
     shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
     usual = colours(truth)
     rows = [
-        ("truth", truth, usual, labels.field),
-        ("forecast", forecast, usual, labels.field),
+        ("truth", truth, usual, labels.scale),
+        ("forecast", forecast, usual, labels.scale),
         ("forecast - truth", forecast - truth, difference_colours(forecast, truth), "difference"),
     ]
     with look():
@@ -121,7 +121,7 @@ def sphere_panels(
             axes.set_title(labels.at(times[frame]), fontsize=9)
         for axes in grid[-1, :-1]:
             axes.set_xlabel(MAP_AXES[0])
-        figure.suptitle(labels.title or f"{labels.field}: forecast against truth", fontsize=10)
+        figure.suptitle(labels.above(figure, f"{labels.field}: forecast against truth"), fontsize=10)
         return figure
 
 
@@ -153,7 +153,7 @@ def animate_globe(
             title.set_text(titles[number])
 
         partial = Path(folder) / path.name
-        MovingFigure(figure, [image, *axes.lines, title], update, frames=len(frames), width=240).write(
+        MovingFigure(figure, artists, update, frames=len(frames), width=240, maps=[image.get_cmap()]).write(
             partial, fps=12.0
         )
         partial.replace(path)

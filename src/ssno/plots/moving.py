@@ -1,7 +1,6 @@
 """A figure of which little changes from frame to frame: what stays is drawn once, as in matplotlib's blitting.
 
-A GIF has one table of 256 colours for all its frames: those of the colour maps it shows and the greys of its words; or
-such as cover all that occur in the first, the middle and the last frame, also rare ones.
+A GIF has one table of 256 colours for all its frames: those of the colour maps it shows, and the greys of its words.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from matplotlib import colormaps
 from matplotlib.animation import FFMpegWriter
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Colormap
 from PIL import Image
 
 from ssno.plots.style import Figure
@@ -23,7 +23,7 @@ GREYS = 31  # one of them, 178 or nearly so, is that of missing data
 class MovingFigure:
     """Frames of a figure: `update` changes the artists `moving`, which are drawn in this order above all others.
 
-    `maps` are the colour maps it shows, if its other colours are greys.
+    `maps` are the colour maps it shows; its other colours are greys.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class MovingFigure:
         *,
         frames: int,
         width: int,
-        maps: Sequence[str] = (),
+        maps: Sequence[Colormap],
     ):
         self.figure, self.moving, self.update, self.frames, self.maps = figure, moving, update, frames, maps
         even = 2 * round(width / 2)  # ffmpeg wants even numbers of pixels
@@ -73,13 +73,9 @@ class MovingFigure:
 
     def colours(self) -> Image.Image:
         """An image whose palette has the colours of all frames."""
-        if not self.maps:
-            few = [np.asarray(self.frame(n)) for n in sorted({0, self.frames // 2, self.frames - 1})]
-            sheet = Image.fromarray(np.concatenate(few))
-            return sheet.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         each = (256 - GREYS) // len(self.maps)
         parts = [colormaps["gray"](np.linspace(0, 1, GREYS))]
-        parts += [colormaps[name](np.linspace(0, 1, each)) for name in self.maps]
+        parts += [colouring(np.linspace(0, 1, each)) for colouring in self.maps]
         table = Image.new("P", (1, 1))
         table.putpalette((255 * np.concatenate(parts)[:, :3]).round().astype(np.uint8).tobytes())
         return table

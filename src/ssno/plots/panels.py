@@ -31,14 +31,15 @@ def frame_panels(
     shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
     usual = colours(truth)
     rows = [
-        ("truth", truth, usual, labels.field),
-        ("forecast", forecast, usual, labels.field),
-        ("forecast - truth", forecast - truth, difference_colours(forecast, truth), "difference"),
+        ("truth", truth, usual, labels.scale),
+        ("forecast", forecast, usual, labels.scale),
+        ("difference", forecast - truth, difference_colours(forecast, truth), "forecast - truth"),
     ]
     extent = (0.0, float(lengths[0]), 0.0, float(lengths[1]))
     aspect: Literal["equal", "auto"] = "equal" if 0.25 <= lengths[0] / lengths[1] <= 4 else "auto"
     with look():
-        figure = Figure(figsize=(1.75 * len(shown) + 1.9, 6.0))
+        tall = float(np.clip(1.65 * lengths[1] / lengths[0], 0.95, 1.65))
+        figure = Figure(figsize=(1.75 * len(shown) + 1.9, 3 * tall + 1.05))
         grid = figure.subplots(3, len(shown), squeeze=False)
         for axes_row, (name, values, (colour_map, bottom, top), told) in zip(grid, rows, strict=True):
             for axes, frame in zip(axes_row, shown, strict=True):
@@ -64,5 +65,5 @@ def frame_panels(
             axes.set_title(labels.at(times[frame]), fontsize=9)
         for axes in grid[-1]:
             axes.set_xlabel(labels.axes[0])
-        figure.suptitle(labels.title or f"{labels.field}: forecast against truth", fontsize=10)
+        figure.suptitle(labels.above(figure, f"{labels.field}: forecast against truth"), fontsize=10)
         return figure

@@ -34,8 +34,8 @@ def forecast_panels(
     shown = np.concatenate([truth[:given], forecast])
     usual = colours(truth)
     panels = [
-        ("truth", truth, usual, labels.field),
-        ("forecast", shown, usual, labels.field),
+        ("truth", truth, usual, labels.scale),
+        ("forecast", shown, usual, labels.scale),
         ("forecast - truth", shown - truth, difference_colours(shown, truth), "difference"),
     ]
     with look():
@@ -50,7 +50,7 @@ def forecast_panels(
                     axes.text(length * 0.02, edge, "given above", va="bottom", fontsize=8, bbox=LABEL_BOX)
             figure.colorbar(image, ax=axes, shrink=0.9, label=told)
         figure.axes[0].set_ylabel(labelled("time", labels.time_unit))
-        figure.suptitle(labels.title or f"{labels.field} in space and time", fontsize=11)
+        figure.suptitle(labels.above(figure, f"{labels.field} in space and time"), fontsize=10)
         return figure
 
 
