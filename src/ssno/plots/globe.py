@@ -153,8 +153,8 @@ def animate_globe(
             title.set_text(titles[number])
 
         partial = Path(folder) / path.name
-        MovingFigure(figure, artists, update, frames=len(frames), width=240, maps=[image.get_cmap()]).write(
-            partial, fps=12.0
-        )
+        artists, maps = [image, *axes.lines, title], [image.get_cmap()]
+        moving = MovingFigure(figure, artists, update, frames=len(frames), width=240, maps=maps)
+        moving.write(partial, fps=12.0)
         partial.replace(path)
     return path
