@@ -21,7 +21,7 @@ import tyro
 
 from ssno.base.provenance import provenance
 from ssno.base.whole import write_whole
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
@@ -74,7 +74,7 @@ def trained(
         normalisers=fit(data, options.normalisation),
         increment=options.increment,
         window=Window(protocol="first_k", size=getattr(config, "memory_window", 1)),
-        alignment=defaults_of(data.name).alignment,
+        alignment=dataset_conventions(data.name).alignment,
         spacing=data.spacing,
     )
     objective, optimiser = Objective(forecaster, compile=False), make_optimiser(forecaster.model, options)

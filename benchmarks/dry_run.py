@@ -30,7 +30,7 @@ from ssno.training.estimate import estimate
 from ssno.training.memory_forecast import load_libraries
 from ssno.training.reporter import Silent
 from ssno.training.task import Task, task_for
-from ssno.training.train import perform
+from ssno.training.train import run_task
 
 ROOT = Path(__file__).parents[1]
 FACTOR, MOST_SECONDS = 1.5, 10.0
@@ -127,7 +127,7 @@ def measure(case: Case, clock: Clock) -> dict[str, float]:
     load_libraries()  # seconds once per process, which short trainings like these would be blamed for
     with TemporaryDirectory() as folder:
         began = now()
-        perform(task, folder=Path(folder), reporter=Silent())
+        run_task(task, folder=Path(folder), reporter=Silent())
         return {"measured_seconds": now() - began}
 
 

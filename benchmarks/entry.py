@@ -1,6 +1,6 @@
 """What a benchmark is, as data: contestants that do the same work, whom they are compared with, what must come out.
 
-An entry says what is done and on which sizes; its name is derived from them. Building it gives one `Task` per
+An entry says what is done and on which sizes; its name is derived from them. Building it gives one `TimedCall` per
 contestant. A task runs once per round and returns its answer; `expected`, if given, returns the right one, and
 nothing is timed before the two agree.
 """
@@ -16,7 +16,7 @@ Answer = Tensor | np.ndarray | Sequence[Tensor]
 
 
 @dataclass(frozen=True)
-class Task:
+class TimedCall:
     """One contestant, ready to run. `amount` is the work of one run (trajectories, frames): times are per unit.
 
     `expected=None`: there is nothing to compare with, because this is the reference, or another model. `fetch` brings
@@ -75,7 +75,7 @@ class Entry:
 
     what: str
     sizes: Mapping[str, int | str]
-    build: Callable[[], Mapping[str, Task]]
+    build: Callable[[], Mapping[str, TimedCall]]
     reference: str
     goals: Mapping[str, Goal] = field(default_factory=dict)
     growth: Growth | None = None

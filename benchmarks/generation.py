@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.entry import Entry, Goal, Task, Unavailable
+from benchmarks.entry import Entry, Goal, TimedCall, Unavailable
 from benchmarks.ks_case import BATCH
 from benchmarks.serving import Server
 
@@ -44,7 +44,7 @@ def entries() -> Iterator[Entry]:
     )
 
 
-def against_exponax() -> dict[str, Task]:
+def against_exponax() -> dict[str, TimedCall]:
     """exponax on one core and on all, ssno on one and on two."""
     python = os.environ.get(VARIABLE, "")
     if not Path(python).is_file():
@@ -55,19 +55,21 @@ def against_exponax() -> dict[str, Task]:
     pinned = Server("benchmarks.ks_exponax", python=python, cores=cores()[:1])
     free = Server("benchmarks.ks_exponax", python=python, variables={})
     return {
-        "exponax, 1 core": Task(pinned.run, amount=BATCH, close=pinned.close),
-        "exponax, all cores": Task(free.run, expected=pinned.answer, fetch=free.answer, amount=BATCH, close=free.close),
+        "exponax, 1 core": TimedCall(pinned.run, amount=BATCH, close=pinned.close),
+        "exponax, all cores": TimedCall(
+            free.run, expected=pinned.answer, fetch=free.answer, amount=BATCH, close=free.close
+        ),
         **ours(pinned.answer, count=BATCH),
     }
 
 
-def against_radau() -> dict[str, Task]:
+def against_radau() -> dict[str, TimedCall]:
     """Radau makes one trajectory per run; ssno 64 per core."""
     server = Server("benchmarks.ks_radau", cores=cores()[:1])
-    return {"radau, 1 core": Task(server.run, close=server.close), **ours(server.answer, count=1)}
+    return {"radau, 1 core": TimedCall(server.run, close=server.close), **ours(server.answer, count=1)}
 
 
-def ours(expected: Callable[[], np.ndarray], *, count: int) -> dict[str, Task]:
+def ours(expected: Callable[[], np.ndarray], *, count: int) -> dict[str, TimedCall]:
     """ssno on one core, and on two at the same time; the first `count` trajectories are compared."""
     team = [Server("benchmarks.ks_ssno", cores=[core]) for core in cores()[:2]]
 
@@ -80,10 +82,10 @@ def ours(expected: Callable[[], np.ndarray], *, count: int) -> dict[str, Task]:
     def compared(server: Server) -> Callable[[], np.ndarray]:
         return lambda: server.answer()[:count]
 
-    single = Task(team[0].run, expected=expected, fetch=compared(team[0]), amount=BATCH, close=team[0].close)
+    single = TimedCall(team[0].run, expected=expected, fetch=compared(team[0]), amount=BATCH, close=team[0].close)
     if len(team) == 1:
         return {"ssno, 1 core": single}
-    double = Task(together, expected=expected, fetch=compared(team[1]), amount=2 * BATCH, close=team[1].close)
+    double = TimedCall(together, expected=expected, fetch=compared(team[1]), amount=2 * BATCH, close=team[1].close)
     return {"ssno, 1 core": single, "ssno, 2 cores": double}
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 import torch
 
-from benchmarks.entry import Entry, Growth, Task
+from benchmarks.entry import Entry, Growth, TimedCall
 from benchmarks.training import ssno, training_step, trajectories
 
 
@@ -55,25 +55,25 @@ def entries() -> Iterator[Entry]:
     yield Entry(what="forecast a cube", sizes={"n": "x".join(map(str, CUBE))}, build=forecast_cube, reference="listing")
 
 
-def sweep(sizes: Mapping[int, Size]) -> dict[str, Task]:
+def sweep(sizes: Mapping[int, Size]) -> dict[str, TimedCall]:
     """A training step of every size."""
     return {str(value): step_of(size) for value, size in sizes.items()}
 
 
-def step_of(size: Size) -> Task:
+def step_of(size: Size) -> TimedCall:
     """A training step; its gradients are those of the listing."""
     model = ssno(size.grid, d_state=size.states)
     given, target = trajectories(size.grid, batch=size.batch, frames=size.frames)
     run, listing = (training_step(one, one, given, target) for one in (model, model.reference()))
-    return Task(run, expected=listing)
+    return TimedCall(run, expected=listing)
 
 
-def forecast_cube(grid: Sequence[int] = CUBE) -> dict[str, Task]:
+def forecast_cube(grid: Sequence[int] = CUBE) -> dict[str, TimedCall]:
     """One frame in three dimensions by the model and by the listing; times are per million points."""
     model, (given, _) = ssno(grid).eval(), trajectories(grid, batch=1, frames=1)
     listing = torch.no_grad()(partial(model.reference(), given))
     amount = prod(grid) / 1e6
     return {
-        "listing": Task(listing, amount=amount),
-        "pytorch": Task(torch.no_grad()(partial(model, given)), expected=listing, amount=amount),
+        "listing": TimedCall(listing, amount=amount),
+        "pytorch": TimedCall(torch.no_grad()(partial(model, given)), expected=listing, amount=amount),
     }

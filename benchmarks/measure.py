@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.entry import Entry, Goal, Task, difference
+from benchmarks.entry import Entry, Goal, TimedCall, difference
 from benchmarks.peak import SIZE, matrix_product
 from ssno.base.threads import threads
 from ssno.costs.timing import Timing, time_interleaved
@@ -67,7 +67,7 @@ def measure(entry: Entry, *, least_rounds: int = LEAST_ROUNDS) -> list[Row]:
         return rows_of(entry, tasks, times, errors, torch.get_num_threads())
 
 
-def checked(entry: Entry, name: str, task: Task) -> float | None:
+def checked(entry: Entry, name: str, task: TimedCall) -> float | None:
     """The relative difference from the expected answer; raises `WrongAnswer` if it is too large."""
     if task.expected is None:
         return None
@@ -84,7 +84,7 @@ def checked(entry: Entry, name: str, task: Task) -> float | None:
 
 def rows_of(
     entry: Entry,
-    tasks: Mapping[str, Task],
+    tasks: Mapping[str, TimedCall],
     times: Mapping[str, Timing],
     errors: Mapping[str, float | None],
     thread_count: int,

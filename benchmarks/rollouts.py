@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from benchmarks.engines import forecaster
-from benchmarks.entry import Entry, Goal, Task
+from benchmarks.entry import Entry, Goal, TimedCall
 from benchmarks.training import ssno, trajectories
 from ssno.costs.cost import contestants
 
@@ -38,16 +38,16 @@ def entries() -> Iterator[Entry]:
         )
 
 
-def against_the_listing(grid: Sequence[int], *, batch: int) -> Mapping[str, Task]:
+def against_the_listing(grid: Sequence[int], *, batch: int) -> Mapping[str, TimedCall]:
     """The listing computes the whole window and all kernels anew for every frame."""
     model, (given, _) = ssno(grid).eval(), trajectories(grid, batch=batch, frames=WINDOW)
     listing = model.reference()
     expected = partial(listing.rollout, given, FRAMES)
     streaming = partial(forecaster(model, grid, batch=batch), given, FRAMES)
-    return {"listing": Task(expected), "streaming": Task(streaming, expected=expected)}
+    return {"listing": TimedCall(expected), "streaming": TimedCall(streaming, expected=expected)}
 
 
-def against_baselines(grid: Sequence[int]) -> Mapping[str, Task]:
+def against_baselines(grid: Sequence[int]) -> Mapping[str, TimedCall]:
     """Every learned model in its published size; times are per predicted frame."""
     given, _ = trajectories(grid, batch=1, frames=WINDOW)
     tasks = {}
@@ -56,7 +56,7 @@ def against_baselines(grid: Sequence[int]) -> Mapping[str, Task]:
         model = config.build().eval()
         expected = partial(model.reference().rollout, given, LATENCY_FRAMES) if name == "ssno" else None
         run = partial(forecaster(model, grid, batch=1), given, LATENCY_FRAMES)
-        tasks[name] = Task(run, expected=expected, amount=LATENCY_FRAMES)
+        tasks[name] = TimedCall(run, expected=expected, amount=LATENCY_FRAMES)
     return tasks
 
 

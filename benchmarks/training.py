@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.engines import TRAINING, in_bf16
-from benchmarks.entry import Entry, Goal, Task
+from benchmarks.entry import Entry, Goal, TimedCall
 from benchmarks.useful import training_gflop
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -52,27 +52,27 @@ def entries() -> Iterator[Entry]:
         )
 
 
-def against_the_listing(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, Task]:
+def against_the_listing(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, TimedCall]:
     """Every engine and the listing, with the same parameters: same gradients."""
     model, (given, target) = ssno(grid), trajectories(grid, batch=batch, frames=frames)
     listing = training_step(reference := model.reference(), reference, given, target)
     return {
-        "listing": Task(listing),
+        "listing": TimedCall(listing),
         **{
-            name: Task(run, expected=listing, tolerance=BF16_TOLERANCE if name == "bf16" else None)
+            name: TimedCall(run, expected=listing, tolerance=BF16_TOLERANCE if name == "bf16" else None)
             for name, run in engines(model, given, target).items()
         },
     }
 
 
-def against_ffno(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, Task]:
+def against_ffno(grid: Sequence[int], *, batch: int, frames: int) -> dict[str, TimedCall]:
     """Every engine, and FFNO of the same width and depth with all modes of the grid: another model, unchecked."""
     model, (given, target) = ssno(grid), trajectories(grid, batch=batch, frames=frames)
     torch.manual_seed(0)
     ffno = FFNOConfig(n_dims=len(grid), n_modes=max(grid)).for_grid(grid).build()
     return {
-        "ffno": Task(training_step(ffno, ffno, given, target)),
-        **{name: Task(run) for name, run in engines(model, given, target).items()},
+        "ffno": TimedCall(training_step(ffno, ffno, given, target)),
+        **{name: TimedCall(run) for name, run in engines(model, given, target).items()},
     }
 
 

@@ -22,7 +22,7 @@ from ssno.base.provenance import provenance
 from ssno.data.options import DataOptions
 from ssno.forecasting.scores import score
 from ssno.layers import sweeps
-from ssno.layers.block import ScanWeights
+from ssno.layers.block import DiscretisedKernels
 from ssno.layers.gate import gate
 from ssno.training.reporter import Silent
 from ssno.transforms.periodic import resample
@@ -32,7 +32,7 @@ SEEDS, TRAJECTORIES, TESTED = 3, 512, 32
 plain_scan = sweeps.gated_scan
 
 
-def oversampled_scan(x: Tensor, weights: ScanWeights, *, residual_weight: int = 0) -> Tensor:
+def oversampled_scan(x: Tensor, weights: DiscretisedKernels, *, residual_weight: int = 0) -> Tensor:
     """A scan whose gate works on twice as many points of its axis (h, o, l, i)."""
     scanned = weights.scan(x)
     points = x.shape[2]
@@ -52,7 +52,7 @@ def folded_back() -> list[float]:
     """How much of what each scan adds is folded back, in the checkpoint on true frames."""
     found: list[float] = []
 
-    def compare(x: Tensor, weights: ScanWeights, *, residual_weight: int = 0) -> Tensor:
+    def compare(x: Tensor, weights: DiscretisedKernels, *, residual_weight: int = 0) -> Tensor:
         plain = plain_scan(x, weights, residual_weight=residual_weight)
         fine = oversampled_scan(x, weights, residual_weight=residual_weight)
         found.append(float((plain - fine).norm() / (plain - residual_weight * x).norm()))

@@ -37,7 +37,7 @@ RUNAWAY = 10
 
 def of_the_table(dataset: str, label: str) -> Path:
     """The run of the 2D table's first seed."""
-    trials = (*NavierStokes(seeds=1).cells(), *EulerTable(seeds=1).cells())
+    trials = (*NavierStokes(seeds=1).runs(), *EulerTable(seeds=1).runs())
     return next(RUNS / trial.name for trial in trials if (trial.label, trial.run.data.name) == (label, dataset))
 
 

@@ -19,7 +19,7 @@ from ssno.base.documents import write_json
 from ssno.base.provenance import provenance
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
-from ssno.layers import ModeOptions, TwoWayScan
+from ssno.layers import BidirectionalScan, ModeOptions
 
 ROOT = Path(__file__).parents[2]
 CHANNELS, LAYERS, STEPS, BATCH, RATE, SEEDS = 32, 4, 800, 32, 3e-3, 3
@@ -40,14 +40,14 @@ class Convolved(nn.Module):
 
 def scan(**options: object) -> Callable[[], nn.Module]:
     """Makes a two-way scan."""
-    return lambda: TwoWayScan(CHANNELS, d_state=16, **options)  # type: ignore[arg-type]
+    return lambda: BidirectionalScan(CHANNELS, d_state=16, **options)  # type: ignore[arg-type]
 
 
 LAYER = {
-    "TwoWayScan, boundary wrapped": scan(boundary="wrapped"),
-    "TwoWayScan": scan(),
-    "TwoWayScan, boundary wrapped, the paper's start": scan(boundary="wrapped", options=ModeOptions()),
-    "TwoWayScan, the paper's start": scan(options=ModeOptions()),
+    "BidirectionalScan, boundary wrapped": scan(boundary="wrapped"),
+    "BidirectionalScan": scan(),
+    "BidirectionalScan, boundary wrapped, the paper's start": scan(boundary="wrapped", options=ModeOptions()),
+    "BidirectionalScan, the paper's start": scan(options=ModeOptions()),
     "Conv1d, 5 taps": lambda: Convolved(CHANNELS, taps=5),
     "Conv1d, 7 taps": lambda: Convolved(CHANNELS, taps=7),
 }

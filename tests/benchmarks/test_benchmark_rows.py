@@ -6,7 +6,7 @@ import pytest
 import torch
 from benchmarks.__main__ import main, run
 from benchmarks.catalogue import catalogue, chosen
-from benchmarks.entry import Entry, Task, Unavailable
+from benchmarks.entry import Entry, TimedCall, Unavailable
 from benchmarks.figures import draw
 from benchmarks.growth import SWEEPS
 from benchmarks.measure import Row
@@ -129,14 +129,14 @@ def quick_peak(monkeypatch) -> None:
 
 def made_up(answer: float, *, name: str = "made up") -> Entry:
     tasks = {
-        "reference": Task(lambda: torch.ones(1)),
-        "ours": Task(lambda: torch.tensor([answer]), expected=lambda: torch.ones(1)),
+        "reference": TimedCall(lambda: torch.ones(1)),
+        "ours": TimedCall(lambda: torch.tensor([answer]), expected=lambda: torch.ones(1)),
     }
     return Entry(what=name, sizes={}, build=lambda: tasks, reference="reference", seconds=0.0)
 
 
 def unavailable() -> Entry:
-    def build() -> dict[str, Task]:
+    def build() -> dict[str, TimedCall]:
         raise Unavailable("Set THIS to that.")
 
     return Entry(what="far away", sizes={}, build=build, reference="reference")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from benchmarks.entry import Entry, Goal, Growth, Task, difference
+from benchmarks.entry import Entry, Goal, Growth, TimedCall, difference
 from benchmarks.measure import LEAST_ROUNDS, WrongAnswer, measure
 from benchmarks.peak import gemm_peak
 
@@ -23,7 +23,7 @@ def asleep(seconds: float, answer: torch.Tensor = ANSWER, log: list[float] | Non
     return run
 
 
-def entry(tasks: dict[str, Task], **changes) -> Entry:
+def entry(tasks: dict[str, TimedCall], **changes) -> Entry:
     settings = {"what": "made up", "sizes": {"n": 3}, "build": lambda: tasks, "reference": "slow", "seconds": 0.0}
     return Entry(**{**settings, **changes})
 
@@ -33,7 +33,7 @@ def test_the_name_is_derived_from_the_sizes() -> None:
 
 
 def test_a_contestant_twice_as_fast_has_ratio_two() -> None:
-    tasks = {"slow": Task(asleep(0.02)), "fast": Task(asleep(0.01), expected=lambda: ANSWER)}
+    tasks = {"slow": TimedCall(asleep(0.02)), "fast": TimedCall(asleep(0.01), expected=lambda: ANSWER)}
     slow, fast = measure(entry(tasks, goals={"fast": Goal(at_least=1.5)}))
     assert slow.ratio == 1.0
     assert slow.met is None
@@ -46,7 +46,7 @@ def test_a_contestant_twice_as_fast_has_ratio_two() -> None:
 
 def test_contestants_take_turns() -> None:
     log: list[float] = []
-    measure(entry({"slow": Task(asleep(2e-4, log=log)), "fast": Task(asleep(1e-4, log=log))}))
+    measure(entry({"slow": TimedCall(asleep(2e-4, log=log)), "fast": TimedCall(asleep(1e-4, log=log))}))
     rounds = [tuple(log[i : i + 2]) for i in range(0, len(log), 2)]
     assert all(set(one) == {2e-4, 1e-4} for one in rounds)
     assert len(set(rounds)) == 2, "the order changes from round to round"
@@ -55,8 +55,8 @@ def test_contestants_take_turns() -> None:
 def test_a_wrong_answer_is_refused_before_anything_is_timed() -> None:
     log: list[float] = []
     tasks = {
-        "slow": Task(asleep(1e-4, log=log)),
-        "wrong": Task(asleep(0.0, ANSWER * 1.01), expected=lambda: ANSWER),
+        "slow": TimedCall(asleep(1e-4, log=log)),
+        "wrong": TimedCall(asleep(0.0, ANSWER * 1.01), expected=lambda: ANSWER),
     }
     with pytest.raises(WrongAnswer, match=r"made-up-n3: 'wrong' differs .* by 0.01 \(relative\), allowed are 0.0001"):
         measure(entry(tasks))
@@ -67,8 +67,8 @@ def test_a_wrong_answer_is_refused_before_anything_is_timed() -> None:
 def test_every_contestant_is_closed_even_after_a_wrong_answer() -> None:
     closed: list[str] = []
     tasks = {
-        "slow": Task(asleep(0.0), close=lambda: closed.append("slow")),
-        "wrong": Task(asleep(0.0, -ANSWER), expected=lambda: ANSWER, close=lambda: closed.append("wrong")),
+        "slow": TimedCall(asleep(0.0), close=lambda: closed.append("slow")),
+        "wrong": TimedCall(asleep(0.0, -ANSWER), expected=lambda: ANSWER, close=lambda: closed.append("wrong")),
     }
     with pytest.raises(WrongAnswer, match="by 2"):
         measure(entry(tasks))
@@ -82,19 +82,19 @@ def test_answers_may_be_fetched_outside_the_timed_run() -> None:
         fetched.append(1)
         return ANSWER
 
-    measure(entry({"slow": Task(lambda: None, expected=lambda: ANSWER, fetch=fetch)}))
+    measure(entry({"slow": TimedCall(lambda: None, expected=lambda: ANSWER, fetch=fetch)}))
     assert fetched == [1]
 
 
 def test_times_are_per_unit_of_work() -> None:
-    tasks = {"slow": Task(asleep(0.01)), "fast": Task(asleep(0.01), amount=10)}
+    tasks = {"slow": TimedCall(asleep(0.01)), "fast": TimedCall(asleep(0.01), amount=10)}
     slow, fast = measure(entry(tasks))
     assert 8 < fast.ratio < 12
     assert slow.ms > 5 * fast.ms
 
 
 def test_useful_work_is_compared_with_a_matrix_product_in_the_same_rounds() -> None:
-    (row,) = measure(entry({"slow": Task(asleep(0.01))}, gflop=1.0, goals={"slow": Goal(fraction=1e6)}))
+    (row,) = measure(entry({"slow": TimedCall(asleep(0.01))}, gflop=1.0, goals={"slow": Goal(fraction=1e6)}))
     assert row.gflop_per_s == pytest.approx(1e3 / row.ms)
     assert row.fraction == pytest.approx(row.gflop_per_s / row.peak_gflop_per_s)
     assert row.met is False
@@ -102,7 +102,7 @@ def test_useful_work_is_compared_with_a_matrix_product_in_the_same_rounds() -> N
 
 
 def test_growth_is_the_slope_of_time_over_size() -> None:
-    tasks = {str(n): Task(asleep(n * 1e-3)) for n in (1, 4, 8, 16)}
+    tasks = {str(n): TimedCall(asleep(n * 1e-3)) for n in (1, 4, 8, 16)}
     rows = measure(entry(tasks, reference="1", growth=Growth("points", at_most=1.2, start=4)))
     assert [row.exponent is None for row in rows] == [True, True, True, False]
     assert rows[-1].exponent == pytest.approx(1, abs=0.15)
@@ -111,13 +111,13 @@ def test_growth_is_the_slope_of_time_over_size() -> None:
 
 def test_an_unknown_reference_is_refused() -> None:
     with pytest.raises(ValueError, match=r"made-up-n3: the reference 'slow' is not among \['fast'\]"):
-        measure(entry({"fast": Task(asleep(0.0))}))
+        measure(entry({"fast": TimedCall(asleep(0.0))}))
 
 
 def test_threads_hold_inside_an_entry_only() -> None:
     seen: list[int] = []
     before = torch.get_num_threads()
-    (row,) = measure(entry({"slow": Task(lambda: seen.append(torch.get_num_threads()))}, threads=2))
+    (row,) = measure(entry({"slow": TimedCall(lambda: seen.append(torch.get_num_threads()))}, threads=2))
     assert set(seen) == {2}
     assert row.threads == 2
     assert torch.get_num_threads() == before

@@ -12,7 +12,7 @@ from ssno.cli.rollout import field_errors, show, title_of
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import PhysicalUnits
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.runaway import Divergence
 from ssno.models.pretrained import save_weights
 from ssno.models.registry import MODELS
 from ssno.runs.folder import open_run
@@ -201,7 +201,7 @@ def test_a_forecast_that_runs_away_is_shown_up_to_there_and_ends_with_code_3(tmp
 
 def test_titles_say_the_model_the_error_before_divergence_and_its_step() -> None:
     truth = torch.ones(2, 5, 1, 4)
-    runaways = (Runaway(trajectory=7, step=2, reason="runaway"),)
+    runaways = (Divergence(trajectory=7, step=2, reason="runaway"),)
     seen = Examples((3, 7), truth, 1.5 * truth[:, 1:], tuple(map(float, range(5))), runaways=runaways)
     errors = field_errors(seen, 1, 0)
     assert errors == pytest.approx([0.5] * 4)

@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from ssno.costs.cost import Contest, Contestant, contestants, foreseen_seconds, largest_part, memory_of, run_contest
+from ssno.costs.cost import (
+    BenchmarkCase,
+    BenchmarkEntry,
+    contestants,
+    foreseen_seconds,
+    largest_part,
+    memory_of,
+    run_contest,
+)
 from ssno.costs.timing import Timing
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
@@ -18,7 +26,7 @@ PLENTY = 2**40
 @pytest.mark.parametrize("task", ["forward", "train", "rollout"])
 def test_a_contest_gives_every_model_a_whole_row(task) -> None:
     configs = {"small": FFNOConfig.tiny(), "stacked": GKTConfig.tiny()}
-    contest = Contest(task, (16,), 2, rollout_frames=3)
+    contest = BenchmarkCase(task, (16,), 2, rollout_frames=3)
     rows = run_contest(contest, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
     assert {row.engine for row in rows} == {"fused" if fused(torch.zeros(1)) else "torch"}
     assert {row.to_json()["counted_engine"] for row in rows} == {"plain"}
@@ -39,28 +47,28 @@ def test_a_contest_gives_every_model_a_whole_row(task) -> None:
 
 def test_a_training_step_costs_about_three_predictions_and_more_memory() -> None:
     config = FFNOConfig.tiny()
-    forward, train = (Contestant(config, Contest(task, (16,)), part=1) for task in ("forward", "train"))
+    forward, train = (BenchmarkEntry(config, BenchmarkCase(task, (16,)), part=1) for task in ("forward", "train"))
     assert 2.5 < train.flops("plain").total / forward.flops("plain").total < 3.2
     assert train.memory() > 2 * forward.memory()
 
 
 def test_streaming_memory_models_see_each_frame_once() -> None:
     config = FFNOConfig.tiny()
-    prediction = Contestant(config, Contest("forward", (16,)), part=1).flops("plain")
-    rollout = Contestant(config, Contest("rollout", (16,), 1, 9), part=1).flops("plain")
+    prediction = BenchmarkEntry(config, BenchmarkCase("forward", (16,)), part=1).flops("plain")
+    rollout = BenchmarkEntry(config, BenchmarkCase("rollout", (16,), 1, 9), part=1).flops("plain")
     # Three earlier frames half way, then nine whole ones: far less than nine times four.
     assert rollout.matrix < 12 / 4 * prediction.matrix
 
 
 def test_batches_are_split_where_memory_is_short() -> None:
-    config, contest = FFNOConfig.tiny(), Contest("train", (16,), 8)
+    config, contest = FFNOConfig.tiny(), BenchmarkCase("train", (16,), 8)
     one, two, eight = (memory_of(config, contest, batch) for batch in (1, 2, 8))
     assert eight == pytest.approx(one + 7 * (two - one), rel=0.05)
     assert largest_part(config, contest, memory_limit=PLENTY) == 4
     assert largest_part(config, contest, memory_limit=two) == 2
     assert largest_part(config, contest, memory_limit=1) == 1
-    parts = Contestant(config, contest, part=2)
-    whole, split = Contestant(config, contest, part=8).flops("plain"), parts.flops("plain")
+    parts = BenchmarkEntry(config, contest, part=2)
+    whole, split = BenchmarkEntry(config, contest, part=8).flops("plain"), parts.flops("plain")
     # Kernels are made once per part; the rest is the same work.
     assert split.total - split.kernel == pytest.approx(whole.total - whole.kernel, rel=0.01)
     assert parts.memory() < eight
@@ -68,9 +76,9 @@ def test_batches_are_split_where_memory_is_short() -> None:
 
 @pytest.mark.parametrize("task", ["forward", "train", "rollout"])
 def test_a_large_batch_is_timed_on_one_part_and_multiplied(task) -> None:
-    config, contest = FFNOConfig.tiny(), Contest(task, (16,), 8, 2)
+    config, contest = FFNOConfig.tiny(), BenchmarkCase(task, (16,), 8, 2)
     assert largest_part(config, contest, memory_limit=PLENTY) == 4
-    whole = Contestant(config, contest, part=4).whole(Timing((1.0, 3.0)))
+    whole = BenchmarkEntry(config, contest, part=4).whole(Timing((1.0, 3.0)))
     assert whole.seconds == pytest.approx((2.0, 6.0), abs=0.1)
     assert (whole.seconds > (2.0, 6.0)) == (task == "train")  # the optimiser's step comes once more
 
@@ -86,10 +94,11 @@ def test_all_models_that_learn_enter_in_their_published_size() -> None:
 
 def test_foreseen_time_grows_with_the_batch(monkeypatch) -> None:
     configs = {"small": FFNOConfig.tiny()}
-    assert foreseen_seconds(Contest("forward", (16,)), configs, budget=100, least_rounds=3) > 100
+    assert foreseen_seconds(BenchmarkCase("forward", (16,)), configs, budget=100, least_rounds=3) > 100
     monkeypatch.setattr("ssno.costs.cost.seconds_of", lambda config, contest: 1.0 + contest.rollout_frames)
     one, many = (
-        foreseen_seconds(Contest("rollout", (16,), batch, 4), configs, budget=0, least_rounds=3) for batch in (1, 4)
+        foreseen_seconds(BenchmarkCase("rollout", (16,), batch, 4), configs, budget=0, least_rounds=3)
+        for batch in (1, 4)
     )
     assert many == pytest.approx(4 * one)
     assert one >= 5 * 3  # the first frame takes 2, three further ones 1 each; three rounds at least
@@ -104,7 +113,7 @@ def test_unknown_models_are_refused() -> None:
 
 def test_measuring_leaves_the_random_state_alone() -> None:
     before = torch.get_rng_state()
-    Contestant(FFNOConfig.tiny(), Contest("forward", (16,)), part=1).once()
+    BenchmarkEntry(FFNOConfig.tiny(), BenchmarkCase("forward", (16,)), part=1).once()
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -119,7 +128,7 @@ def test_measuring_leaves_the_random_state_alone() -> None:
 @pytest.mark.usefixtures("as_users_call_it")
 def test_impossible_contests_are_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
-        Contest(*arguments)
+        BenchmarkCase(*arguments)
 
 
 def test_only_the_first_prediction_samples_kernels(monkeypatch) -> None:
@@ -128,7 +137,7 @@ def test_only_the_first_prediction_samples_kernels(monkeypatch) -> None:
     monkeypatch.setattr(SSNO, "grid_weights", lambda model, *a, **b: sampled.append(1) or real(model, *a, **b))
     counts = {}
     for task in ("cold", "warm", "stream"):
-        entry = Contestant(SSNOConfig.tiny(), Contest(task, (16,)), part=1)
+        entry = BenchmarkEntry(SSNOConfig.tiny(), BenchmarkCase(task, (16,)), part=1)
         sampled.clear()
         for _ in range(3):
             entry.once()
@@ -139,7 +148,7 @@ def test_only_the_first_prediction_samples_kernels(monkeypatch) -> None:
 def test_a_contest_has_a_precision() -> None:
     rows = [
         run_contest(
-            Contest("warm", (16,), precision=precision),
+            BenchmarkCase("warm", (16,), precision=precision),
             {"ssno": SSNOConfig.tiny()},
             budget=0,
             least_rounds=2,

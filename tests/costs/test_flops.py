@@ -9,10 +9,10 @@ from torch.nn import functional
 
 from ssno.costs.flops import TRANSCENDENTAL, count_flops
 from ssno.layers.gate import gate
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.models.baselines.ffno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
-from ssno.models.foreign import ForeignOperator
+from ssno.models.foreign import WrappedModule
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNOConfig
 from ssno.native.engine import fused
@@ -119,7 +119,7 @@ def test_options_are_counted_too(config) -> None:
 
 WEIGHT, BIAS = torch.randn(2, 8, 4), torch.randn(2, 8)
 SCANNED, LINES, TAPS = torch.randn(4, 2, 70), torch.randn(4, 3, 9, 10), torch.randn(2, 4, 9)
-head = Head(4, hidden=5, out_channels=3)
+head = ChannelMLP(4, hidden=5, out_channels=3)
 
 
 @needs_fused
@@ -165,5 +165,5 @@ def test_unknown_operations_are_named() -> None:
 
 
 def test_wrapped_modules_are_counted_too() -> None:
-    model = ForeignOperator(torch.nn.Conv1d(4, 1, 3, padding=1), frames_as_channels=4)
+    model = WrappedModule(torch.nn.Conv1d(4, 1, 3, padding=1), frames_as_channels=4)
     assert count_flops(lambda: model(torch.randn(1, 4, 1, 16))).convolution == 2 * 16 * 4 * 3

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.errors import DataError
 from ssno.data.files import whole_arrays
 from ssno.data.files.readers.protocol import ReadOptions
@@ -159,7 +159,7 @@ def test_every_tenth_frame_is_used_and_the_force_is_that_of_the_target(tmp_path)
     state, _ = read(data)
     np.testing.assert_array_equal(state[:, :, 0], arrays["u"][..., ::10].transpose(0, 3, 1, 2))
     frames = data.read([0])
-    slots = slot_context(frames.context, defaults_of(data.name).alignment).numpy()
+    slots = slot_context(frames.context, dataset_conventions(data.name).alignment).numpy()
     plan = Window("first_k", 4).plan(20)
     assert (list(plan.given), list(plan.predicted)) == ([0, 1, 2, 3], list(range(4, 20)))
     for target in plan.predicted:
@@ -229,7 +229,7 @@ def test_the_tracer_of_the_state_is_known_and_the_state_is_not(tmp_path) -> None
     frames = data.read([0, 1])
     plan = Window("first_k", 4).plan(11)
     assert ([2 * i for i in plan.given], [2 * i for i in plan.predicted]) == ([0, 2, 4, 6], list(range(8, 21, 2)))
-    slots = slot_context(frames.context, defaults_of("ce-rm").alignment).numpy()
+    slots = slot_context(frames.context, dataset_conventions("ce-rm").alignment).numpy()
     np.testing.assert_array_equal(slots[:, :, 0], values[:, 0:20:2, 4])
     assert slots.shape[2] == 1
 
@@ -241,6 +241,6 @@ def test_files_with_energy_in_channel_four_are_not_taken_for_these(tmp_path) -> 
 
 def test_generated_fluids_are_taken_whole(tmp_path) -> None:
     """Our own files hold only the frames that are used: none is left out."""
-    assert defaults_of("torus-vis").frames_of(20) == slice(None)
-    assert defaults_of("ce-rm").frames_of(11) == slice(None)
-    assert defaults_of("ce-rm").frames_of(21) == slice(0, None, 2)
+    assert dataset_conventions("torus-vis").frames_of(20) == slice(None)
+    assert dataset_conventions("ce-rm").frames_of(11) == slice(None)
+    assert dataset_conventions("ce-rm").frames_of(21) == slice(0, None, 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ssno.data.concatenate import concatenate
-from ssno.data.defaults import TABLE, defaults_of
+from ssno.data.defaults import TABLE, dataset_conventions
 from ssno.data.division import divide
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset, parse_index
@@ -377,11 +377,11 @@ def test_the_table_of_defaults_matches_the_conventions_of_the_literature() -> No
     frames = {"burgers": (201, 20), "torus-vis": (200, 20), "torus-vis-force": (200, 20), "ce-rm": (21, 11)}
     for name, (stored, used) in frames.items():
         assert len(range(stored)[TABLE[name].time_index]) == used
-    assert defaults_of("burgers").noise == 5e-3
-    assert defaults_of("torus-vis-force").alignment == "target"
-    assert defaults_of("ce-rm").alignment == "same"
-    assert defaults_of("burgers").published == 3048
-    mine = defaults_of("mine")
+    assert dataset_conventions("burgers").noise == 5e-3
+    assert dataset_conventions("torus-vis-force").alignment == "target"
+    assert dataset_conventions("ce-rm").alignment == "same"
+    assert dataset_conventions("burgers").published == 3048
+    mine = dataset_conventions("mine")
     assert (mine.time_index, mine.published, mine.noise) == (slice(None), 0, 1e-3)
 
 

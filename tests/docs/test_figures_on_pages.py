@@ -14,7 +14,7 @@ from benchmarks.tables import BEGIN, END, tables
 from ssno.base.device import SWITCH
 from ssno.cli.main import VERBS
 from ssno.cli.models import describe
-from ssno.costs import Contest, Contestant, published_flops
+from ssno.costs import BenchmarkCase, BenchmarkEntry, published_flops
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.forecasting.scores import EVERY
 from ssno.models.registry import ALL_MODELS, MODELS
@@ -58,7 +58,7 @@ def test_models_lists_every_model_with_its_size(name: str) -> None:
 @pytest.mark.parametrize("name", ["unet", "gkt", "factformer", "ffno", "ssno"])
 def test_models_states_the_operations_that_are_counted(name: str) -> None:
     config = MODELS[name]().for_grid((32,))
-    flops = Contestant(config, Contest("forward", (32,)), part=1).flops("plain")
+    flops = BenchmarkEntry(config, BenchmarkCase("forward", (32,)), part=1).flops("plain")
     assert rf"| `{name}` | {flops.total / 1e9:.3f} \| {published_flops(config, 32) / 1e9:.3f} |" in page("models")
 
 

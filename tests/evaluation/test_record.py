@@ -13,7 +13,7 @@ from ssno.cli.compare import METRICS, sheet
 from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.record import Evaluation, read_evaluation, store
 from ssno.evaluation.seeds import group_by_seed
-from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.runaway import Divergence
 from ssno.forecasting.scores import Scores
 from ssno.forecasting.watch import Departure
 from ssno.report.sections import band, metrics, numbers, verdict
@@ -23,7 +23,7 @@ SCORES = Scores(
     step_errors=(0.4, 0.6),
     trajectory_errors=(0.5,),
     step_quartiles=((0.3, 0.5), (0.5, 0.7)),
-    runaways=(Runaway(0, 1, "not finite"),),
+    runaways=(Divergence(0, 1, "not finite"),),
     departures=(Departure("u", "the mean", 1, 0, 1, 2.0, -1.0, 1.0),),
 )
 WHOLE = Evaluation(

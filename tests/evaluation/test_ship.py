@@ -22,7 +22,7 @@ from ssno.evaluation.ship import ship
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models import bundled
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.stated import stated_of
+from ssno.models.stated import reported_metrics
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
 from ssno.runs.saved import load_forecaster
@@ -247,6 +247,6 @@ def test_paths_and_large_models_are_refused(monkeypatch) -> None:
 
 
 def test_a_damaged_statement_is_refused() -> None:
-    assert stated_of({}) is None
+    assert reported_metrics({}) is None
     with pytest.raises(ValueError, match="The stated error in config.json lacks dataset, split"):
-        stated_of({"stated": {"rel_l2": 0.1}})
+        reported_metrics({"stated": {"rel_l2": 0.1}})

@@ -11,7 +11,7 @@ from ssno.data.make.generate import generate
 from ssno.evaluation.evaluate import evaluate
 from ssno.forecasting.scores import score
 from ssno.models.count import count_parameters
-from ssno.models.stated import stated_of
+from ssno.models.stated import reported_metrics
 from ssno.runs.folder import open_run
 from ssno.runs.saved import load_forecaster
 
@@ -27,7 +27,7 @@ def test_the_stated_error_is_measured_again(tmp_path: Path) -> None:
     generate(plan, tmp_path / "ks", workers=1)
     data = load_dataset(tmp_path / "ks", "test", points=64)
     measured = evaluate("ks-0.1-64", data=data, write=False).scores.means
-    stated = stated_of(open_run("ks-0.1-64").config)
+    stated = reported_metrics(open_run("ks-0.1-64").config)
     assert stated is not None
     assert measured["rel_l2"] == pytest.approx(stated.rel_l2, rel=1e-3)
     assert measured["rel_l2_onestep"] == pytest.approx(stated.rel_l2_onestep, rel=1e-3)
@@ -37,7 +37,7 @@ def test_the_stated_lift_is_measured_again(tmp_path: Path) -> None:
     """On 16 of the 128 cases: single forecasts scatter, so within a fifth."""
     plan = build_plan("kt-foil", "small", counts={"train": 1, "valid": 1, "test": 16})
     generate(plan, tmp_path / "kt-foil", workers=1)
-    stated = stated_of(open_run("kt-foil").config)
+    stated = reported_metrics(open_run("kt-foil").config)
     assert stated is not None
     assert stated.lift_abs is not None
     measured = evaluate("kt-foil", data=load_dataset(tmp_path / "kt-foil", "test"), write=False).scores.means
@@ -50,7 +50,7 @@ def test_the_stated_error_on_the_sphere_is_measured_again(tmp_path: Path) -> Non
     """On 4 of the test trajectories: they scatter, so within a fifth."""
     plan = build_plan("swe", "small", counts={"train": 1, "valid": 1, "test": 4}, frames=11)
     generate(plan, tmp_path / "swe", workers=1)
-    stated = stated_of(open_run("swe-32").config)
+    stated = reported_metrics(open_run("swe-32").config)
     assert stated is not None
     assert stated.rel_l2_normalised is not None
     data = load_dataset(tmp_path / "swe", "test")
@@ -63,7 +63,7 @@ def test_the_stated_error_of_flows_is_measured_again(dataset: str, tested: int, 
     """On a few of the test trajectories: they scatter, so within a third."""
     plan = build_plan(dataset, "small", counts={"train": 1, "test": tested})
     generate(plan, tmp_path / dataset, workers=1)
-    stated = stated_of(open_run(f"{dataset}-64").config)
+    stated = reported_metrics(open_run(f"{dataset}-64").config)
     assert stated is not None
     assert stated.points == 64
     data = load_dataset(tmp_path / dataset, "test", points=64)

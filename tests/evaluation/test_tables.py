@@ -8,13 +8,13 @@ import pytest
 
 from ssno.base.amounts import number
 from ssno.evaluation.comparison import Row, metric_sheet
-from ssno.evaluation.tables import Sheet, csv_text, write_text
-from ssno.forecasting.runaway import Runaway
+from ssno.evaluation.tables import ResultTable, csv_text, write_text
+from ssno.forecasting.runaway import Divergence
 from ssno.forecasting.scores import Scores
 
 
 def test_latex_has_the_rules_of_booktabs_and_escapes_what_latex_would_take() -> None:
-    text = Sheet("errors, 5 %", ("model", "rel_l2"), (("a&b", "0.1 ± 0.02"),)).latex()
+    text = ResultTable("errors, 5 %", ("model", "rel_l2"), (("a&b", "0.1 ± 0.02"),)).latex()
     assert text.splitlines() == [
         "% errors, 5 %",
         r"\begin{tabular}{lr}",
@@ -43,7 +43,7 @@ def test_numbers_have_three_digits_that_matter(value, shown) -> None:
 
 
 def test_a_sheet_of_metrics_has_a_line_per_metric_and_a_gap_where_one_is_missing() -> None:
-    model = Scores({"rel_l2": 0.5, "vrmse": 0.25}, (), (), runaways=(Runaway(0, 3, "runaway"),))
+    model = Scores({"rel_l2": 0.5, "vrmse": 0.25}, (), (), runaways=(Divergence(0, 3, "runaway"),))
     sheet = metric_sheet([Row("ssno", 1000, model), Row("solver", 0, Scores({"rel_l2": 0.1}, (), ()))], title="t")
     assert sheet.headings == ("", "ssno", "solver")
     assert sheet.rows == (
@@ -56,7 +56,7 @@ def test_a_sheet_of_metrics_has_a_line_per_metric_and_a_gap_where_one_is_missing
 
 def test_a_row_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(ValueError, match="A row of `t` has 1 cells for 2 headings"):
-        Sheet("t", ("a", "b"), (("1",),))
+        ResultTable("t", ("a", "b"), (("1",),))
 
 
 def test_a_table_is_written_into_a_folder_that_is_made(tmp_path) -> None:

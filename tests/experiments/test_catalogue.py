@@ -32,7 +32,9 @@ PUBLISHED_PARAMETERS = {  # the paper's ablation table
 PUBLISHED = [
     name
     for name, kind in EXPERIMENTS.items()
-    if not kind.place.startswith("Nowhere") and name not in ("airfoils", "swe") and kind(scale="paper").trials()
+    if not kind.paper_location.startswith("Nowhere")
+    and name not in ("airfoils", "swe")
+    and kind(scale="paper").trials()
 ]
 
 

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from ssno.base import write_json
 from ssno.cli.main import main
 from ssno.data.make.generate import generate
-from ssno.experiments.campaign import collect, is_done, make_data, missing_data, perform, run_trials
+from ssno.experiments.campaign import collect, is_done, make_data, missing_data, run_task, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.results import Results, TrialResult, curve_of
 from ssno.experiments.status import standings, steps_done, steps_of
@@ -101,7 +101,7 @@ def test_a_stopped_run_continues_from_its_checkpoint_to_the_same_weights() -> No
         train(trial.run, folder=Path("stopped") / trial.name, stop_after=1, reporter=Silent())
     assert not is_done(trial, Path("stopped"))
     for folder in ("stopped", "whole"):
-        perform(trial, Path(folder))
+        run_task(trial, Path(folder))
     first, second = (load_file(Path(folder) / trial.name / "model.safetensors") for folder in ("stopped", "whole"))
     assert all((first[name] == second[name]).all() for name in second)
     assert is_done(trial, Path("stopped"))
@@ -275,7 +275,7 @@ def test_models_of_the_published_size_start(model: str) -> None:
     model = run.model.for_grid([32] * run.model.n_dims)
     small = replace(first, run=replace(run, model=model, train=options, data=data), tested=1)
     make_data([small], lambda line: None, lambda done, total: None)
-    perform(small, Path("published"))
+    run_task(small, Path("published"))
     assert is_done(small, Path("published"))
 
 

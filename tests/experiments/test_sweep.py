@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from ssno.cli.main import main
 from ssno.experiments import campaign
-from ssno.experiments.campaign import is_done, perform
+from ssno.experiments.campaign import is_done, run_task
 from ssno.experiments.sweep import read_sweep, share, sweep_from
 from ssno.experiments.trial import Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
@@ -138,11 +138,11 @@ def test_a_sweep_runs_in_shares_skips_what_is_done_and_ends_in_one_table(capsys:
 
 def test_a_killed_run_goes_on_and_ends_bitwise_the_same(place: Path) -> None:
     (trial,) = sweep_from(BASE).trials()
-    perform(trial, place / "whole")
+    run_task(trial, place / "whole")
     with pytest.raises(TrainingInterrupted):
         train(trial.run, folder=place / "broken" / trial.name, stop_after=2, reporter=Silent())
     assert not is_done(trial, place / "broken")
-    perform(trial, place / "broken")
+    run_task(trial, place / "broken")
     whole, broken = (load_file(place / part / trial.name / "model.safetensors") for part in ("whole", "broken"))
     assert all((whole[name] == broken[name]).all() for name in whole)
 

@@ -31,7 +31,7 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.predict import plan_prediction, predict
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import ForecastDiverged, Runaway
+from ssno.forecasting.runaway import Divergence, ForecastDiverged
 from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.pde.problems.problem import Axis
@@ -224,7 +224,7 @@ def one_that_explodes() -> Trajectories:
 def test_a_forecast_that_explodes_is_kept_if_asked_for_and_its_first_bad_steps_are_reported(tmp_path) -> None:
     data = one_that_explodes()
     done = predict(exploding(data), data, tmp_path / "next.h5", steps=20, on_divergence="continue")
-    assert done.runaways == (Runaway(0, 0, "runaway"), Runaway(0, 12, "not finite"))
+    assert done.runaways == (Divergence(0, 0, "runaway"), Divergence(0, 12, "not finite"))
     frames = load_dataset(tmp_path / "next.h5", "all").read(slice(None), finite=False).state
     assert frames[0, :12].isfinite().all()
     assert not frames[0, 12:].isfinite().any()
@@ -254,7 +254,7 @@ def test_by_default_the_file_ends_before_the_first_trajectory_runs_away_and_says
     data = Trajectories.from_array(np.array([0.0, 1.0, 2.0])[:, None, None, None] * np.ones((3, 2, 1, 8)), dt=0.5)
     done = predict(growing(data, 1.1), data, tmp_path / "next.h5", steps=200, batch_size=batch_size)
     bad = 24  # 1.1^25 > 10
-    assert (done.steps, done.steps_asked, done.runaways[0]) == (bad, 200, Runaway(1, bad, "runaway"))
+    assert (done.steps, done.steps_asked, done.runaways[0]) == (bad, 200, Divergence(1, bad, "runaway"))
     assert done.times == (1.0, 0.5 + 0.5 * bad)
     read = load_dataset(tmp_path / "next.h5", "all")
     assert read.shape == (3, bad, 1, 8)

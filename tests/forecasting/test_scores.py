@@ -11,7 +11,7 @@ from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.runaway import Divergence
 from ssno.forecasting.scores import EVERY, TRAINING, score, score_forecasts
 
 X = 2 * math.pi * np.arange(32) / 32
@@ -85,13 +85,13 @@ def test_runaways_are_reported_with_trajectory_step_and_reason() -> None:
     largest = [float(np.abs(data.read([n]).state.numpy()).max()) for n in range(2)]
     assert max(largest) <= 1 < min(largest) * 1.1
     assert score(forecaster(data, 5.0), data, metrics=EVERY).runaways == (
-        Runaway(0, 1, "runaway"),  # 5 times, then 25 times
-        Runaway(1, 1, "runaway"),
+        Divergence(0, 1, "runaway"),  # 5 times, then 25 times
+        Divergence(1, 1, "runaway"),
     )
     broken = score(forecaster(data, 1e30), data, metrics=EVERY, batch_size=1)
     assert [r.step for r in broken.runaways] == [0, 0]
     nan = score(forecaster(data, math.nan), data, metrics=EVERY)
-    assert nan.runaways == (Runaway(0, 0, "not finite"), Runaway(1, 0, "not finite"))
+    assert nan.runaways == (Divergence(0, 0, "not finite"), Divergence(1, 0, "not finite"))
     assert nan.means["vrmse"] == nan.means["rel_l2"] == nan.means["spectral_error/mid"] == math.inf
     assert nan.means["correlation_time"] == nan.means["valid_time"] == 0.5  # the first predicted frame
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.make.datasets import build_problem
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
@@ -53,7 +53,7 @@ class Watched:
             MODELS["ssno"].tiny(n_dims=2, **channels).build(),
             normalisers=fit(data, "minmax"),
             window=Window(size=GIVEN),
-            alignment=defaults_of(name).alignment,
+            alignment=dataset_conventions(name).alignment,
             spacing=data.spacing,
         )
         original = scores.rollout
@@ -73,7 +73,7 @@ def test_channels_and_steps_are_those_of_the_published_task(name: str) -> None:
     assert len(problem.times) == frames
     plan = Window(size=GIVEN).plan(frames)
     assert (len(plan.given), len(plan.predicted)) == (4, frames - 4)
-    assert defaults_of(name).alignment == alignment
+    assert dataset_conventions(name).alignment == alignment
 
 
 @pytest.mark.parametrize("name", FLUIDS)

@@ -14,7 +14,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
-from ssno.forecasting.runaway import Runaway
+from ssno.forecasting.runaway import Divergence
 from ssno.forecasting.scores import EVERY, score
 from ssno.forecasting.watch import GIVEN, Departure, ForecastWatch, first_departures, horizon_words
 from ssno.pde.problems.problem import Axis
@@ -109,7 +109,7 @@ def test_a_trajectory_counts_once_per_reason_and_frames_after_the_end_say_nothin
     watch = ForecastWatch(forecaster_for(data, Add(X)), torch.ones(2, 1, 1, 64), axes=data.axes)
     for size in (1.0, 1e3, 1e4, math.nan, math.inf, 1.0):
         watch.look_at(torch.tensor([1.0, size])[:, None, None].expand(2, 1, 64))
-    assert watch.runaways(first_trajectory=10) == (Runaway(11, 1, "runaway"), Runaway(11, 3, "not finite"))
+    assert watch.runaways(first_trajectory=10) == (Divergence(11, 1, "runaway"), Divergence(11, 3, "not finite"))
     assert watch.good_steps == 1
     assert all(math.isfinite(found.value) for found in watch.departures())
     before = watch.departures()

@@ -8,7 +8,7 @@ import torch
 from ssno.layers.block import scan_weights
 from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import AxisSweep
+from ssno.layers.sweeps import AxialScan
 from ssno.transforms.periodic import resample
 
 LEARNED = 24
@@ -87,7 +87,7 @@ def test_sampling_the_continuous_kernel_remains_an_option() -> None:
 @pytest.mark.parametrize("boundary", ["zero", "wrapped"])
 def test_a_grid_twice_as_fine_is_scanned_as_interleaved_copies_with_the_same_bits(boundary) -> None:
     torch.manual_seed(0)
-    sweep = AxisSweep(4, axes=2, d_state=8, boundary=boundary, options=GRID_MODES)
+    sweep = AxialScan(4, axes=2, d_state=8, boundary=boundary, options=GRID_MODES)
     field = torch.randn(4, 16, 24, 2)
     with torch.no_grad():
         whole = sweep(field, spacing=(0.5, 1.0))

@@ -5,7 +5,7 @@ import torch
 
 from ssno.layers.block import scan_weights
 from ssno.layers.modes import ModeOptions
-from ssno.layers.product import AddedMemory, ProductScan, ProductSweep, two_sided
+from ssno.layers.product import ProductAxialScan, ProductScan, ResidualMemory, two_sided
 from ssno.native.engine import use
 
 LOCAL = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
@@ -53,7 +53,7 @@ def test_derivatives() -> None:
 
 
 def test_a_shifted_field_gives_the_shifted_answer() -> None:
-    sweep = ProductSweep(3, axes=2, d_state=4, boundary="wrapped", options=LOCAL)
+    sweep = ProductAxialScan(3, axes=2, d_state=4, boundary="wrapped", options=LOCAL)
     field = torch.randn(3, 6, 5, 2)
     torch.testing.assert_close(
         sweep(field).roll((2, 1), (1, 2)), sweep(field.roll((2, 1), (1, 2))), atol=1e-5, rtol=1e-5
@@ -61,7 +61,7 @@ def test_a_shifted_field_gives_the_shifted_answer() -> None:
 
 
 def test_each_axis_is_scanned_in_turn() -> None:
-    sweep = ProductSweep(3, axes=2, d_state=4, options=LOCAL)
+    sweep = ProductAxialScan(3, axes=2, d_state=4, options=LOCAL)
     field = torch.randn(3, 4, 5, 2)
     rows = sweep.scans[0](field.permute(2, 3, 0, 1).flatten(0, 1)).unflatten(0, (5, 2)).permute(2, 3, 0, 1)
     columns = sweep.scans[1](rows.permute(1, 3, 0, 2).flatten(0, 1)).unflatten(0, (4, 2)).permute(2, 0, 3, 1)
@@ -76,9 +76,9 @@ def test_large_values_grow_no_faster_than_linearly() -> None:
 
 
 def test_added_memory_adds() -> None:
-    memory = AddedMemory(3, window=2, d_state=4)
+    memory = ResidualMemory(3, window=2, d_state=4)
     features = torch.randn(3, 5, 4)
-    replaced = super(AddedMemory, memory).columns(features)
+    replaced = super(ResidualMemory, memory).columns(features)
     torch.testing.assert_close(memory.columns(features), features + replaced)
     newest = memory.newest(features[..., -2:].movedim(-1, 0))
     torch.testing.assert_close(newest, memory.columns(features)[..., -1], atol=1e-5, rtol=1e-5)

@@ -9,7 +9,7 @@ import torch
 
 from ssno.layers.modes import ModeOptions, Modes
 from ssno.layers.s4d import S4DBlock
-from ssno.ssm.recurrence import recur
+from ssno.ssm.recurrence import linear_recurrence
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "s4d_lin.npz"
 
@@ -53,7 +53,7 @@ def test_block_is_recurrence_then_gate(boundary, direction) -> None:
     x = torch.randn(3, 4, 10, dtype=torch.float64)
     columns = x.permute(1, 2, 0)
     modes = block.modes.discretised()
-    scanned = recur(modes, block.modes.weight(), columns, direction=direction, boundary=boundary)
+    scanned = linear_recurrence(modes, block.modes.weight(), columns, direction=direction, boundary=boundary)
     scanned = scanned + block.skip[:, None, None] * columns
     mixed = block.mix(torch.nn.functional.gelu(scanned.permute(2, 1, 0)))
     expected = torch.nn.functional.glu(mixed, dim=-1).transpose(1, 2)

@@ -4,42 +4,42 @@ import pytest
 import torch
 from tests.losses import losses
 
-from ssno.layers import FlattenedSweep, ModeOptions, S4DBlock, SelectiveBlock, TemporalMemory, fast_start
-from ssno.layers.sweeps import AxisSweep, TwoWayScan, along
+from ssno.layers import ModeOptions, RasterScan, S4DBlock, SelectiveBlock, TemporalMemory, fast_start
+from ssno.layers.sweeps import AxialScan, BidirectionalScan, along
 from ssno.models import SSNO, SSNOConfig
 from ssno.ssm.initialise import INITIALISATIONS
 
 
 def test_two_way_scan_with_tied_directions_commutes_with_reflection() -> None:
-    scan = TwoWayScan(4, d_state=6).double()
+    scan = BidirectionalScan(4, d_state=6).double()
     scan.back.load_state_dict(scan.ahead.state_dict())
     x = torch.randn(3, 4, 13, dtype=torch.float64)
     torch.testing.assert_close(scan(x.flip(-1)), scan(x).flip(-1), atol=1e-12, rtol=0)
 
 
 def test_directions_are_not_tied_by_default() -> None:
-    scan = TwoWayScan(4, d_state=6).double()
+    scan = BidirectionalScan(4, d_state=6).double()
     x = torch.randn(1, 4, 13, dtype=torch.float64)
     assert (scan(x.flip(-1)) - scan(x).flip(-1)).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize(("residual", "copies"), [("sum", 1), ("path", 2), ("none", 0)])
 def test_residual_says_how_often_the_input_is_added(residual, copies) -> None:
-    scan = TwoWayScan(4, d_state=6, residual=residual)
+    scan = BidirectionalScan(4, d_state=6, residual=residual)
     x = torch.randn(2, 4, 9)
     torch.testing.assert_close(scan(x), scan.ahead(x) + scan.back(x) + copies * x)
 
 
 @pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
 def test_periodic_scans_commute_with_translation(boundary) -> None:
-    sweep = AxisSweep(4, axes=2, d_state=6, boundary=boundary)
+    sweep = AxialScan(4, axes=2, d_state=6, boundary=boundary)
     field = torch.randn(4, 8, 9, 2)
     moved = sweep(field.roll((3, 2), dims=(1, 2)), spacing=(1.0, 1.0))
     torch.testing.assert_close(moved, sweep(field, spacing=(1.0, 1.0)).roll((3, 2), dims=(1, 2)), atol=1e-5, rtol=1e-5)
 
 
 def test_zero_boundary_does_not_commute_with_translation() -> None:
-    sweep = AxisSweep(4, axes=1, d_state=6)
+    sweep = AxialScan(4, axes=1, d_state=6)
     field = torch.randn(4, 8, 2)
     moved = sweep(field.roll(3, dims=1), spacing=(1.0,))
     assert (moved - sweep(field, spacing=(1.0,)).roll(3, dims=1)).abs().max() > 1e-3
@@ -47,7 +47,7 @@ def test_zero_boundary_does_not_commute_with_translation() -> None:
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_a_sweep_scans_each_axis_in_turn(axes) -> None:
-    sweep = AxisSweep(3, axes=axes, d_state=4).double()
+    sweep = AxialScan(3, axes=axes, d_state=4).double()
     field = torch.randn(3, *(4, 5, 6)[:axes], 2, dtype=torch.float64)
     expected = field
     for axis in range(1, 1 + axes):
@@ -58,7 +58,7 @@ def test_a_sweep_scans_each_axis_in_turn(axes) -> None:
 
 
 def test_after_one_sweep_every_point_has_heard_from_every_other() -> None:
-    sweep = AxisSweep(2, axes=2, d_state=4).double()
+    sweep = AxialScan(2, axes=2, d_state=4).double()
     field = torch.randn(2, 4, 5, 1, dtype=torch.float64, requires_grad=True)
     for x, y in [(0, 0), (3, 4), (1, 2)]:
         (reach,) = torch.autograd.grad(sweep(field, spacing=(1.0, 1.0))[:, x, y].sum(), field)
@@ -74,13 +74,13 @@ def test_along_undoes_its_own_reordering() -> None:
 @pytest.mark.usefixtures("as_users_call_it")
 def test_unknown_scan_options_are_refused() -> None:
     with pytest.raises(ValueError, match="`residual` must be one of 'sum', 'path', 'none', got 'both'"):
-        TwoWayScan(4, residual="both")
+        BidirectionalScan(4, residual="both")
     with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'wrapped', .*got 'open'"):
-        TwoWayScan(4, boundary="open")
+        BidirectionalScan(4, boundary="open")
 
 
 def test_two_way_scan_trains_inside_an_ordinary_module() -> None:
-    model = torch.nn.Sequential(torch.nn.Conv1d(1, 8, 1), TwoWayScan(8, d_state=4), torch.nn.Conv1d(8, 1, 1))
+    model = torch.nn.Sequential(torch.nn.Conv1d(1, 8, 1), BidirectionalScan(8, d_state=4), torch.nn.Conv1d(8, 1, 1))
     x = torch.randn(4, 1, 16)
     found = losses(model, x, x.cumsum(-1))
     assert found[-1] < found[0]
@@ -95,14 +95,14 @@ def alike(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("layer", [S4DBlock, SelectiveBlock, TwoWayScan])
+@pytest.mark.parametrize("layer", [S4DBlock, SelectiveBlock, BidirectionalScan])
 def test_layers_without_options_start_as_the_recipe_does(layer) -> None:
     recipe = SSNOConfig(n_dims=1).recommended(periodic=False).modes
     assert alike(drawn(lambda: layer(4, d_state=6)), drawn(lambda: layer(4, d_state=6, options=recipe)))
     assert not alike(drawn(lambda: layer(4, d_state=6)), drawn(lambda: layer(4, d_state=6, options=ModeOptions())))
 
 
-@pytest.mark.parametrize("sweep", [AxisSweep, FlattenedSweep])
+@pytest.mark.parametrize("sweep", [AxialScan, RasterScan])
 @pytest.mark.parametrize(("boundary", "periodic"), [("zero", False), ("wrapped", True)])
 def test_sweeps_without_options_start_as_the_recipe_does(sweep, boundary, periodic) -> None:
     recipe = SSNOConfig(n_dims=2).recommended(periodic=periodic).modes
@@ -132,7 +132,7 @@ def test_a_layer_of_an_own_network_learns_at_once() -> None:
 
     def error(**start) -> float:
         torch.manual_seed(0)
-        layers = [TwoWayScan(16, d_state=8, boundary="wrapped", **start) for _ in range(2)]
+        layers = [BidirectionalScan(16, d_state=8, boundary="wrapped", **start) for _ in range(2)]
         model = torch.nn.Sequential(torch.nn.Conv1d(1, 16, 1), *layers, torch.nn.Conv1d(16, 1, 1))
         return losses(model, x, y, steps=60)[-1]
 

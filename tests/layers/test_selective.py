@@ -8,7 +8,7 @@ from torch.nn.functional import softplus
 from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
-from ssno.layers.sweeps import TwoWayScan
+from ssno.layers.sweeps import BidirectionalScan
 from ssno.native.engine import use
 from ssno.ssm.convolution import Direction
 from ssno.ssm.selective import inverse_softplus, selective_response
@@ -160,7 +160,7 @@ def test_what_a_selective_scan_cannot_do_is_refused() -> None:
 @pytest.mark.parametrize("boundary", ["zero", "wrapped"])
 def test_written_out_it_is_the_same_and_can_be_transformed(boundary: str) -> None:
     torch.manual_seed(0)
-    scan = TwoWayScan(3, d_state=2, boundary=boundary, options=ModeOptions(selective=True)).double()
+    scan = BidirectionalScan(3, d_state=2, boundary=boundary, options=ModeOptions(selective=True)).double()
     x = torch.randn(2, 3, 7, dtype=torch.float64, requires_grad=True)
     with use("plain"):
         written = scan(x)

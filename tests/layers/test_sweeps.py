@@ -5,7 +5,7 @@ import torch
 
 from ssno.layers.block import scan_weights
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import AxialScan, ParallelAxialScan, RasterScan, UnidirectionalScan
 
 
 def lines_of(field: torch.Tensor, axis: int) -> torch.Tensor:
@@ -20,7 +20,7 @@ def field_of(lines: torch.Tensor, like: torch.Tensor, axis: int) -> torch.Tensor
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_a_one_way_sweep_adds_one_forward_scan_per_axis(axes) -> None:
-    sweep = OneWaySweep(3, axes=axes, d_state=4).double()
+    sweep = UnidirectionalScan(3, axes=axes, d_state=4).double()
     field = torch.randn(3, *(4, 5, 6)[:axes], 2, dtype=torch.float64)
     expected = field
     for axis in range(axes):
@@ -29,7 +29,7 @@ def test_a_one_way_sweep_adds_one_forward_scan_per_axis(axes) -> None:
 
 
 def test_a_one_way_sweep_ignores_points_after() -> None:
-    sweep = OneWaySweep(3, axes=2, d_state=4).double()
+    sweep = UnidirectionalScan(3, axes=2, d_state=4).double()
     field = torch.randn(3, 6, 7, 1, dtype=torch.float64)
     changed = field.clone()
     changed[:, 4:, :], changed[:, :, 5:] = changed[:, 4:, :] + 1, changed[:, :, 5:] + 1
@@ -39,7 +39,7 @@ def test_a_one_way_sweep_ignores_points_after() -> None:
 
 
 def test_a_flattened_sweep_scans_rows_then_columns_without_lifting_the_pen() -> None:
-    sweep = FlattenedSweep(3, axes=2, d_state=4).double()
+    sweep = RasterScan(3, axes=2, d_state=4).double()
     field = torch.randn(3, 4, 5, 2, dtype=torch.float64)
     spacing = (0.5, 2.0)
     expected = field
@@ -53,7 +53,7 @@ def test_a_flattened_sweep_scans_rows_then_columns_without_lifting_the_pen() -> 
 
 
 def test_in_three_dimensions_every_axis_is_the_fastest_once() -> None:
-    sweep = FlattenedSweep(2, axes=3, d_state=4).double()
+    sweep = RasterScan(2, axes=3, d_state=4).double()
     for scan in sweep.scans:
         scan.lines = lambda lines, weights: lines * weights.sampling.spacing
     for mixing in sweep.mixings:
@@ -64,7 +64,7 @@ def test_in_three_dimensions_every_axis_is_the_fastest_once() -> None:
 
 
 def test_a_parallel_sweep_adds_the_axes_then_refines_and_normalises() -> None:
-    sweep = ParallelSweep(3, axes=2, d_state=4).double()
+    sweep = ParallelAxialScan(3, axes=2, d_state=4).double()
     field = torch.randn(3, 4, 5, 2, dtype=torch.float64)
     summed = sum(field_of(sweep.scans[axis](lines_of(field, axis)), field, axis) for axis in range(2))
     maps, norm = sweep.backcast.maps, sweep.backcast.norm
@@ -78,6 +78,6 @@ def test_a_parallel_sweep_adds_the_axes_then_refines_and_normalises() -> None:
 @pytest.mark.parametrize("points", [12, 13])
 def test_every_axis_has_its_own_discretisation(points) -> None:
     options = [ModeOptions(discretisation=kind, smallest_step=0.5, largest_step=1.0) for kind in ("zoh", "bilinear")]
-    sweep = AxisSweep(4, axes=2, d_state=4, options=options)
+    sweep = AxialScan(4, axes=2, d_state=4, options=options)
     _, second = scan_weights(sweep.scans_on((12, points), (1.0, 1.0)))
     torch.testing.assert_close(second.taps[0], sweep.scans[1].ahead.taps(points))

@@ -6,7 +6,7 @@ import torch
 from ssno.layers.block import scan_weights
 from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import AxisSweep
+from ssno.layers.sweeps import AxialScan
 from ssno.models.frozen import freeze
 from ssno.models.ssno import BEYOND_WALLS, SSNO, SSNOConfig
 from ssno.native.engine import use
@@ -29,7 +29,7 @@ def test_a_wall_is_a_circle_of_the_line_and_its_mirror_image(boundary, sign, dir
 
 def test_a_two_way_scan_with_tied_directions_keeps_the_symmetry_of_a_wall() -> None:
     torch.manual_seed(0)
-    sweep = AxisSweep(3, axes=1, d_state=6, boundary="even", options=MODES).double()
+    sweep = AxialScan(3, axes=1, d_state=6, boundary="even", options=MODES).double()
     scan = sweep.scans[0]
     scan.back.load_state_dict(scan.ahead.state_dict())
     field = torch.randn(3, 10, 2, dtype=torch.float64)
@@ -85,8 +85,8 @@ def test_a_learned_value_lies_beyond_the_end_as_far_as_the_kernel_hears(directio
 
 def test_a_learned_value_that_is_zero_is_a_zero_boundary() -> None:
     torch.manual_seed(0)
-    sweep = AxisSweep(3, axes=2, d_state=6, boundary="learned", options=MODES)
-    plain = AxisSweep(3, axes=2, d_state=6, options=MODES)
+    sweep = AxialScan(3, axes=2, d_state=6, boundary="learned", options=MODES)
+    plain = AxialScan(3, axes=2, d_state=6, options=MODES)
     plain.load_state_dict(sweep.state_dict(), strict=False)
     field = torch.randn(3, 10, 9, 2)
     torch.testing.assert_close(sweep(field), plain(field))

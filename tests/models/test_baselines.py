@@ -12,7 +12,7 @@ from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.count import count_parameters
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights
+from ssno.models.operator import PrecomputedWeights
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNOConfig
 
@@ -197,7 +197,7 @@ def test_ffno_projects_the_last_branch_without_activation() -> None:
     branch = model.layers_after[-1](features).flatten(1)
     head = model.head.narrow.weight @ (model.head.widen.weight @ branch + model.head.widen.bias[:, None])
     expected = (head + model.head.narrow.bias[:, None]).unflatten(1, (16, 3)).movedim(-1, 0)
-    torch.testing.assert_close(model.after(features, None, GridWeights(None)), expected)
+    torch.testing.assert_close(model.after(features, None, PrecomputedWeights(None)), expected)
 
 
 def test_fno_r_is_fno_with_diagonal_matrices() -> None:

@@ -8,9 +8,9 @@ import pytest
 from ssno.cli.models import describe_checkpoint
 from ssno.evaluation.ship import FILES, LARGEST, texts
 from ssno.models import bundled
-from ssno.models.bundled import bundled_folders, locate, results_folder
+from ssno.models.bundled import bundled_folders, resolve_checkpoint, results_folder
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.stated import stated_of
+from ssno.models.stated import reported_metrics
 from ssno.runs.saved import load_forecaster
 
 
@@ -47,14 +47,14 @@ def test_a_name_that_is_nothing_lists_what_there_is(root, name, told) -> None:
 def test_an_empty_bundle_says_so(root, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(bundled, "ROOT", tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"There are: none\."):
-        locate("ks-0.1-64")
+        resolve_checkpoint("ks-0.1-64")
 
 
 @pytest.mark.parametrize("name", ["../secret", "ks-0.1-64/../../secret", "./../secret", "x/ks-0.1-64"])
 def test_names_do_not_lead_out_of_the_bundle(root, name) -> None:
     SSNO(SSNOConfig.tiny()).save_pretrained(root.parent / "secret")
     SSNO(SSNOConfig.tiny()).save_pretrained(root / "x" / "ks-0.1-64")
-    found = locate(name)  # an ordinary path, seen from here
+    found = resolve_checkpoint(name)  # an ordinary path, seen from here
     assert root not in found.absolute().parents
     assert str(found) == str(type(found)(name))
 
@@ -67,7 +67,7 @@ def test_only_whole_folders_with_plain_names_are_listed(root) -> None:
 
 
 def test_results_of_a_bundled_checkpoint_are_not_written_to_the_package(root, tmp_path) -> None:
-    assert results_folder(locate("ks-0.1-64")) == bundled.RESULTS / "ks-0.1-64"
+    assert results_folder(resolve_checkpoint("ks-0.1-64")) == bundled.RESULTS / "ks-0.1-64"
     assert results_folder(tmp_path / "run") == tmp_path / "run"
 
 
@@ -79,7 +79,7 @@ def test_every_bundled_checkpoint_is_small_whole_and_states_its_error(name, tmp_
     assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST
     document = json.loads((folder / "config.json").read_text())
     assert not [text for _, text in texts(document) if "/" in text or "\\" in text]
-    stated = stated_of(document)
+    stated = reported_metrics(document)
     assert stated is not None
     assert stated.split == "test"
     assert 0 < stated.rel_l2_onestep < 1 > stated.rel_l2 > 0

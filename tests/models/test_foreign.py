@@ -13,7 +13,7 @@ from tests.losses import losses
 from torch import Tensor, nn
 
 from ssno.models.count import count_parameters
-from ssno.models.foreign import ForeignConfig, ForeignOperator
+from ssno.models.foreign import WrappedConfig, WrappedModule
 
 
 class SpectralNetwork(nn.Module):
@@ -47,7 +47,7 @@ def test_a_wrapped_module_computes_what_it_did() -> None:
     network = SpectralNetwork(8, axes=2)
     frames = torch.randn(3, 5, 2, 8, 8)
     expected = network(frames[:, 1:].flatten(1, 2))
-    model = ForeignOperator(network, in_channels=2, n_dims=2, frames_as_channels=4)
+    model = WrappedModule(network, in_channels=2, n_dims=2, frames_as_channels=4)
     assert torch.equal(model(frames)[:, 0], expected)
     assert model.module.calls == 2
 
@@ -55,13 +55,13 @@ def test_a_wrapped_module_computes_what_it_did() -> None:
 def test_complex_weights_become_real_pairs_and_count_double() -> None:
     network = SpectralNetwork(4)
     expected = count_parameters(network)
-    model = ForeignOperator(network, frames_as_channels=4)
+    model = WrappedModule(network, frames_as_channels=4)
     assert count_parameters(model) == expected == 2 * 4 * 3 + 5
     assert not any(parameter.is_complex() for parameter in model.parameters())
 
 
 def test_the_state_dict_holds_real_tensors_only() -> None:
-    state = ForeignOperator(SpectralNetwork(1)).state_dict()
+    state = WrappedModule(SpectralNetwork(1)).state_dict()
     assert sorted(state) == [
         "module.calls",
         "module.inner.shared",
@@ -74,7 +74,7 @@ def test_the_state_dict_holds_real_tensors_only() -> None:
 
 @pytest.mark.parametrize("stacked", [0, 4])
 def test_streaming_equals_the_whole_trajectory(stacked) -> None:
-    model = ForeignOperator(SpectralNetwork(max(1, stacked)), frames_as_channels=stacked).eval()
+    model = WrappedModule(SpectralNetwork(max(1, stacked)), frames_as_channels=stacked).eval()
     frames = torch.randn(2, 6, 1, 8)
     state = model.start(frames[:, :4])
     for slot in (3, 4, 5):
@@ -83,7 +83,7 @@ def test_streaming_equals_the_whole_trajectory(stacked) -> None:
 
 
 def test_training_moves_every_weight_and_release_gives_them_back() -> None:
-    model = ForeignOperator(SpectralNetwork(4), frames_as_channels=4)
+    model = WrappedModule(SpectralNetwork(4), frames_as_channels=4)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     frames, target = torch.randn(8, 4, 1, 8), torch.randn(8, 1, 1, 8)
     found = losses(model, frames, target, steps=20)
@@ -96,26 +96,26 @@ def test_training_moves_every_weight_and_release_gives_them_back() -> None:
 
 
 def test_double_precision_reaches_complex_weights() -> None:
-    model = ForeignOperator(SpectralNetwork(1)).double()
+    model = WrappedModule(SpectralNetwork(1)).double()
     assert model(torch.randn(1, 2, 1, 8, dtype=torch.float64)).dtype == torch.float64
 
 
 def test_saved_weights_come_back_bitwise_into_a_module_of_the_same_shape(tmp_path) -> None:
-    model = ForeignOperator(SpectralNetwork(3), in_channels=2, coordinates=True)
+    model = WrappedModule(SpectralNetwork(3), in_channels=2, coordinates=True)
     model.save_pretrained(tmp_path)
-    back = ForeignOperator.from_pretrained(tmp_path, SpectralNetwork(3))
+    back = WrappedModule.from_pretrained(tmp_path, SpectralNetwork(3))
     frames = torch.randn(1, 2, 2, 8)
     assert torch.equal(back(frames), model(frames))
-    assert back.config == model.config == ForeignConfig(in_channels=2, coordinates=True, module="SpectralNetwork")
+    assert back.config == model.config == WrappedConfig(in_channels=2, coordinates=True, module="SpectralNetwork")
     assert not back.training
 
 
 def test_a_folder_alone_is_not_enough(tmp_path) -> None:
-    ForeignOperator(SpectralNetwork(1)).save_pretrained(tmp_path)
+    WrappedModule(SpectralNetwork(1)).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"does not say how to build its network \(SpectralNetwork\). Build that"):
-        ForeignOperator.from_pretrained(tmp_path)
+        WrappedModule.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="does not fit the model of its config.json"):
-        ForeignOperator.from_pretrained(tmp_path, SpectralNetwork(2))
+        WrappedModule.from_pretrained(tmp_path, SpectralNetwork(2))
 
 
 @pytest.mark.parametrize(
@@ -127,18 +127,18 @@ def test_a_folder_alone_is_not_enough(tmp_path) -> None:
 )
 def test_modules_that_return_something_else_are_refused(module, message) -> None:
     with pytest.raises(ValueError, match=message):
-        ForeignOperator(module)(torch.randn(1, 3, 1, 8))
+        WrappedModule(module)(torch.randn(1, 3, 1, 8))
 
 
 def test_our_scan_works_in_an_ordinary_module_without_the_rest_of_the_library() -> None:
     script = """
         import sys, torch
-        from ssno.layers.sweeps import TwoWayScan
+        from ssno.layers.sweeps import BidirectionalScan
 
         class Classifier(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.layers = torch.nn.Sequential(torch.nn.Conv1d(2, 8, 1), TwoWayScan(8, d_state=8))
+                self.layers = torch.nn.Sequential(torch.nn.Conv1d(2, 8, 1), BidirectionalScan(8, d_state=8))
                 self.output = torch.nn.Linear(8, 2)
 
             def forward(self, x):
@@ -174,7 +174,7 @@ def test_neuraloperator_models_train_evaluate_and_survive_saving(tmp_path) -> No
         import tempfile, torch
         from neuralop.models import FNO, TFNO, UNO
         from ssno.models.count import count_parameters
-        from ssno.models.foreign import ForeignOperator
+        from ssno.models.foreign import WrappedModule
 
         assert torch.__version__.startswith("2.13.0"), torch.__version__
         common = dict(in_channels=4, out_channels=1, hidden_channels=16)
@@ -190,7 +190,7 @@ def test_neuraloperator_models_train_evaluate_and_survive_saving(tmp_path) -> No
         waves = torch.sin(x + y - phase)
         for name, make in networks.items():
             torch.manual_seed(0)
-            model = ForeignOperator(make(), n_dims=2, frames_as_channels=4)
+            model = WrappedModule(make(), n_dims=2, frames_as_channels=4)
             assert not any(parameter.is_complex() for parameter in model.parameters())
             optimiser = torch.optim.Adam(model.parameters(), 3e-3)
             errors = []
@@ -208,7 +208,7 @@ def test_neuraloperator_models_train_evaluate_and_survive_saving(tmp_path) -> No
             assert frame.isfinite().all()
             with tempfile.TemporaryDirectory() as folder:
                 model.save_pretrained(folder)
-                back = ForeignOperator.from_pretrained(folder, make())
+                back = WrappedModule.from_pretrained(folder, make())
             assert torch.equal(back(waves[:, :4]), model(waves[:, :4]))
             print(name, count_parameters(model), errors[0], errors[-1])
     """

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from ssno.layers.block import scan_weights
-from ssno.layers.great_circles import GreatCircleSweep, responses
+from ssno.layers.great_circles import GreatCircleScan, responses
 from ssno.layers.modes import ModeOptions
 from ssno.layers.sphere_map import SphereMap
-from ssno.layers.sphere_sweep import SphereSweep, great_circles
-from ssno.layers.sweeps import TwoWayScan
+from ssno.layers.sphere_sweep import SphereScan, great_circles
+from ssno.layers.sweeps import BidirectionalScan
 from ssno.models.count import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO
@@ -64,9 +64,9 @@ def test_parameters_of_all_readings() -> None:
 
 def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
     """Column lambda, then column lambda + pi backwards, scanned as one line for every lambda."""
-    sweep = SphereSweep(3, d_state=4, colatitude="pole").double()
+    sweep = SphereScan(3, d_state=4, colatitude="pole").double()
     scan, rings = sweep.scans
-    assert isinstance(scan, TwoWayScan)
+    assert isinstance(scan, BidirectionalScan)
     field = smooth(8, 3)[..., None]
     found = sweep(field, spacing=(1.0, 1.0))
     opposite = field.roll(8, 2).flip(1)[:, 1:-1]
@@ -94,8 +94,8 @@ def test_turning_the_input_turns_the_forecast(fields) -> None:
 
 def test_a_scan_of_great_circles_multiplies_a_harmonic_by_the_response_of_its_degree() -> None:
     """Along the equator Y_ll is the wave l: a wrapped scan of the equator alone must answer the same."""
-    scan = GreatCircleSweep(3, d_state=4).double().scans[0]
-    assert isinstance(scan, TwoWayScan)
+    scan = GreatCircleScan(3, d_state=4).double().scans[0]
+    assert isinstance(scan, BidirectionalScan)
     (weights,) = scan_weights([(scan.blocks, 12, 1.0)])
     response = responses(weights, 4)
     place = torch.arange(12, dtype=torch.float64) * (2 * torch.pi / 12)
@@ -115,7 +115,7 @@ def test_great_circles_spread_alike_in_all_directions() -> None:
     theta, phi = torch.as_tensor(grid.colatitudes)[:, None], torch.as_tensor(grid.longitudes)
     spot = x * torch.sin(theta) * torch.cos(phi) + y * torch.sin(theta) * torch.sin(phi) + z * torch.cos(theta)
     pole = torch.cos(theta).expand(8, 16)
-    scan = GreatCircleSweep(1, d_state=4).double().scans[0]
+    scan = GreatCircleScan(1, d_state=4).double().scans[0]
     (weights,) = scan_weights([(scan.blocks, 16, 1.0)])  # type: ignore[union-attr]
     real = responses(weights, 6).real.sum(0)[0]
     answers = [transform.synthesise(transform.analyse(f**3) * real[:, None]) for f in (spot, pole)]

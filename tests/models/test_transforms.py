@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
-from ssno.layers.sweeps import TwoWayScan
+from ssno.layers.sweeps import BidirectionalScan
 from ssno.models.ssno import SSNOConfig
 from ssno.native.engine import Engine, use
 
@@ -89,7 +89,7 @@ def test_a_graph_of_the_gradient_leaves_the_gradient_of_an_unrolled_model_alone(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("length", [40, 300])
 def test_a_graph_of_the_gradient_reaches_through_the_scan_of_a_single_line(engine, length) -> None:
-    scan, x = TwoWayScan(8, d_state=4), torch.randn(1, 8, length)
+    scan, x = BidirectionalScan(8, d_state=4), torch.randn(1, 8, length)
     with use(engine):
         first, second = (
             torch.autograd.grad(scan(x).square().mean(), list(scan.parameters()), create_graph=graph)

@@ -9,7 +9,7 @@ from torch.nn.utils.parametrizations import orthogonal
 
 from ssno.base.threads import threads
 from ssno.layers.gate import gate
-from ssno.layers.head import Head, HeadFunction
+from ssno.layers.head import ChannelMLP, HeadFunction
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOVM, SSNOVMConfig
 from ssno.native import operations
@@ -109,7 +109,7 @@ def assert_models_agree(model: nn.Module, frames: Tensor) -> None:
 
 
 def test_weights_in_another_order_are_read_as_they_are() -> None:
-    module = Head(6, hidden=20, out_channels=3)
+    module = ChannelMLP(6, hidden=20, out_channels=3)
     orthogonal(module.narrow)
     module.widen.weight = nn.Parameter(torch.randn(6, 20).t())
     x = torch.randn(6, 50)

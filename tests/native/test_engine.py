@@ -7,7 +7,7 @@ import torch
 
 from ssno.base.threads import threads
 from ssno.layers.gate import GateFunction, gate, plain_gate
-from ssno.layers.head import Head, HeadFunction
+from ssno.layers.head import ChannelMLP, HeadFunction
 from ssno.layers.modes import ModeOptions
 from ssno.models.reference import ReferenceSSNO
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -197,7 +197,7 @@ def test_gradients_of_the_torch_engine_are_right() -> None:
 @pytest.mark.parametrize("positions", [5, 9000])
 def test_heads_agree(positions) -> None:
     torch.manual_seed(0)
-    head, x, grad = Head(6, hidden=20, out_channels=3), torch.randn(6, positions), torch.randn(3, positions)
+    head, x, grad = ChannelMLP(6, hidden=20, out_channels=3), torch.randn(6, positions), torch.randn(3, positions)
     with use("plain"):
         expected = answers(head, x, grad)
     for engine in ("torch", "fused"):

@@ -13,7 +13,7 @@ from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models import registry
 from ssno.models.config import OperatorConfig
-from ssno.models.foreign import ForeignOperator
+from ssno.models.foreign import WrappedModule
 from ssno.runs.run import Run, read_run
 
 
@@ -101,10 +101,10 @@ def test_a_model_of_ours_keeps_its_name() -> None:
 
 
 def test_a_network_from_elsewhere_is_given_bare_or_wrapped(data: Trajectories, tmp_path: Path) -> None:
-    wrapped = ForeignOperator(nn.Conv1d(1, 1, 1))
+    wrapped = WrappedModule(nn.Conv1d(1, 1, 1))
     forecaster = ssno.train(wrapped, data, epochs=1, folder=tmp_path)
     given = data.read([0]).state[:, :1]
-    for network in (nn.Conv1d(1, 1, 1), ForeignOperator(nn.Conv1d(1, 1, 1))):
+    for network in (nn.Conv1d(1, 1, 1), WrappedModule(nn.Conv1d(1, 1, 1))):
         again = ssno.load_forecaster(tmp_path, model=network)
         assert torch.equal(ssno.rollout(again, given, 2), ssno.rollout(forecaster, given, 2))
     with pytest.raises(ValueError, match=r"network from elsewhere \(Conv1d\): build it yourself"):

@@ -7,16 +7,16 @@ from ssno.ssm.chunked import chunk_maps, scan_chunk, scan_chunked
 from ssno.ssm.convolution import convolve
 from ssno.ssm.discretise import DiscreteModes, zero_order_hold
 from ssno.ssm.kernel import kernel
-from ssno.ssm.pairs import Pair, times
-from ssno.ssm.recurrence import no_state, recur
+from ssno.ssm.pairs import ComplexPair, complex_mul
+from ssno.ssm.recurrence import linear_recurrence, zero_state
 from ssno.ssm.scan import CHUNKED_FROM, choose_scan, scan
 
 
-def system(channels: int = 2, pairs: int = 3, damped: bool = True) -> tuple[DiscreteModes, Pair]:
+def system(channels: int = 2, pairs: int = 3, damped: bool = True) -> tuple[DiscreteModes, ComplexPair]:
     damping = torch.rand(channels, pairs, dtype=torch.float64) + 0.05 if damped else torch.zeros(channels, pairs)
     frequency = 20 * torch.randn(channels, pairs, dtype=torch.float64)
     step = torch.rand(channels, dtype=torch.float64) * 0.2 + 0.01
-    weight = Pair(*torch.randn(2, channels, pairs, dtype=torch.float64))
+    weight = ComplexPair(*torch.randn(2, channels, pairs, dtype=torch.float64))
     return zero_order_hold(damping.double(), frequency, step), weight
 
 
@@ -28,7 +28,7 @@ def test_chunks_of_any_size_equal_the_recurrence(boundary, direction, chunk) -> 
     x = torch.randn(2, 23, 3, dtype=torch.float64)
     chunked = scan_chunked(modes, weight, x, direction=direction, boundary=boundary, chunk=chunk)
     torch.testing.assert_close(
-        chunked, recur(modes, weight, x, direction=direction, boundary=boundary), atol=1e-10, rtol=0
+        chunked, linear_recurrence(modes, weight, x, direction=direction, boundary=boundary), atol=1e-10, rtol=0
     )
 
 
@@ -36,7 +36,7 @@ def test_undamped_modes_go_round_one_period() -> None:
     modes, weight = system(damped=False)
     x = torch.randn(2, 23, 1, dtype=torch.float64)
     chunked = scan_chunked(modes, weight, x, boundary="one-period", chunk=5)
-    torch.testing.assert_close(chunked, recur(modes, weight, x, boundary="one-period"), atol=1e-10, rtol=0)
+    torch.testing.assert_close(chunked, linear_recurrence(modes, weight, x, boundary="one-period"), atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("boundary", ["zero", "wrapped"])
@@ -44,7 +44,7 @@ def test_a_very_long_axis_equals_the_fft(boundary) -> None:
     modes, weight = system(channels=1, pairs=2)
     length = 65_536
     x = torch.randn(1, length, 1, dtype=torch.float64)
-    taps = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    taps = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
     expected = convolve(x, taps, periodic=boundary != "zero", method="fft")
     torch.testing.assert_close(scan_chunked(modes, weight, x, boundary=boundary), expected, atol=1e-10, rtol=0)
 
@@ -53,11 +53,11 @@ def test_pieces_with_a_carried_state_equal_the_whole() -> None:
     modes, weight = system()
     x = torch.randn(2, 24, 3, dtype=torch.float64)
     maps = chunk_maps(modes, weight, chunk=6)
-    state, pieces = no_state(modes, 3), []
+    state, pieces = zero_state(modes, 3), []
     for piece in x.split(6, dim=1):
         y, state = scan_chunk(maps, piece, state)
         pieces.append(y)
-    torch.testing.assert_close(torch.cat(pieces, dim=1), recur(modes, weight, x), atol=1e-10, rtol=0)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), linear_recurrence(modes, weight, x), atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
@@ -67,8 +67,8 @@ def test_gradients_are_right(boundary) -> None:
     inputs = [value.clone().requires_grad_() for value in inputs]
 
     def apply(log_decay, angle, gain_re, gain_im, re, im, x):
-        modes = DiscreteModes(log_decay, angle, Pair(gain_re, gain_im))
-        return scan_chunked(modes, Pair(re, im), x, boundary=boundary, chunk=3)
+        modes = DiscreteModes(log_decay, angle, ComplexPair(gain_re, gain_im))
+        return scan_chunked(modes, ComplexPair(re, im), x, boundary=boundary, chunk=3)
 
     assert torch.autograd.gradcheck(apply, inputs)
 
@@ -96,7 +96,7 @@ def test_memory_grows_no_faster_than_the_axis() -> None:
 def test_every_method_of_scan_agrees() -> None:
     modes, weight = system()
     x, skip = torch.randn(2, 20, 3, dtype=torch.float64), torch.randn(2, dtype=torch.float64)
-    expected = recur(modes, weight, x, direction="backward") + skip[:, None, None] * x
+    expected = linear_recurrence(modes, weight, x, direction="backward") + skip[:, None, None] * x
     for method in ("auto", "fft", "toeplitz", "chunked"):
         y = scan(modes, weight, x, skip=skip, direction="backward", method=method)
         torch.testing.assert_close(y, expected, atol=1e-10, rtol=0)
@@ -119,6 +119,6 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="`direction` must be 'forward' or 'backward', got 'sideways'"):
         scan_chunked(modes, weight, x, direction="sideways")
     with pytest.raises(ValueError, match=r"`x` has 8 points, but the maps are for chunks of 5. .*chunk=8"):
-        scan_chunk(chunk_maps(modes, weight, chunk=5), x, no_state(modes, 1))
+        scan_chunk(chunk_maps(modes, weight, chunk=5), x, zero_state(modes, 1))
     with pytest.raises(ValueError, match="`method` must be 'auto', 'fft', 'toeplitz' or 'chunked', got 'direct'"):
         scan(modes, weight, x, skip=torch.zeros(2), method="direct")

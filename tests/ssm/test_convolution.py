@@ -6,19 +6,19 @@ import torch
 from ssno.ssm.convolution import choose_method, convolve, convolve_each_way, toeplitz
 from ssno.ssm.discretise import DiscreteModes, zero_order_hold
 from ssno.ssm.kernel import kernel
-from ssno.ssm.pairs import Pair, times
-from ssno.ssm.recurrence import recur
+from ssno.ssm.pairs import ComplexPair, complex_mul
+from ssno.ssm.recurrence import linear_recurrence
 
 METHODS = ["fft", "toeplitz"]
 
 
-def system(channels: int = 3, pairs: int = 4, *, damping: float = 0.3) -> tuple[DiscreteModes, Pair]:
+def system(channels: int = 3, pairs: int = 4, *, damping: float = 0.3) -> tuple[DiscreteModes, ComplexPair]:
     modes = zero_order_hold(
         damping * (1 + torch.rand(channels, pairs, dtype=torch.float64)),
         5 * torch.randn(channels, pairs, dtype=torch.float64),
         0.1 + 0.1 * torch.rand(channels, dtype=torch.float64),
     )
-    return modes, Pair(*torch.randn(2, channels, pairs, dtype=torch.float64))
+    return modes, ComplexPair(*torch.randn(2, channels, pairs, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
@@ -28,9 +28,9 @@ def system(channels: int = 3, pairs: int = 4, *, damping: float = 0.3) -> tuple[
 def test_convolution_equals_recurrence(boundary, direction, length, method) -> None:
     modes, weight = system()
     x = torch.randn(3, length, 5, dtype=torch.float64)
-    impulse_response = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    impulse_response = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
     fast = convolve(x, impulse_response, direction=direction, periodic=boundary != "zero", method=method)
-    slow = recur(modes, weight, x, direction=direction, boundary=boundary)
+    slow = linear_recurrence(modes, weight, x, direction=direction, boundary=boundary)
     torch.testing.assert_close(fast, slow, atol=1e-10, rtol=0)
 
 
@@ -38,9 +38,9 @@ def test_convolution_equals_recurrence(boundary, direction, length, method) -> N
 def test_one_period_scan_of_undamped_modes_equals_recurrence(method) -> None:
     modes, weight = system(damping=0.0)
     x = torch.randn(3, 9, 2, dtype=torch.float64)
-    impulse_response = kernel(modes, times(weight, modes.gain), length=9)
+    impulse_response = kernel(modes, complex_mul(weight, modes.gain), length=9)
     fast = convolve(x, impulse_response, periodic=True, method=method)
-    torch.testing.assert_close(fast, recur(modes, weight, x, boundary="one-period"), atol=1e-10, rtol=0)
+    torch.testing.assert_close(fast, linear_recurrence(modes, weight, x, boundary="one-period"), atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("periodic", [False, True])
@@ -75,7 +75,9 @@ def test_recurrence_gradients_are_right() -> None:
     inputs = [value.clone().requires_grad_() for value in inputs]
 
     def apply(log_decay, angle, gain_re, gain_im, re, im, x):
-        return recur(DiscreteModes(log_decay, angle, Pair(gain_re, gain_im)), Pair(re, im), x, boundary="wrapped")
+        return linear_recurrence(
+            DiscreteModes(log_decay, angle, ComplexPair(gain_re, gain_im)), ComplexPair(re, im), x, boundary="wrapped"
+        )
 
     assert torch.autograd.gradcheck(apply, inputs)
 

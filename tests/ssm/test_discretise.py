@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from ssno.ssm.discretise import bilinear, exprel, impulse, zero_order_hold
-from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar
+from ssno.ssm.pairs import ComplexPair, divide, one_minus_polar, polar
 
 DAMPING = torch.tensor([[0.5, 0.0, 1e-9, 3.0]], dtype=torch.float64)
 FREQUENCY = torch.tensor([[2.0, 5.0, 1e-9, -70.0]], dtype=torch.float64)
 STEP = torch.tensor([0.1], dtype=torch.float64)
 
 
-def as_complex(z: Pair) -> torch.Tensor:
+def as_complex(z: ComplexPair) -> torch.Tensor:
     return torch.complex(z.re, z.im)
 
 
@@ -43,7 +43,7 @@ def test_undamped_modes_keep_their_modulus_exactly() -> None:
 def test_exprel_is_one_with_slope_one_half_at_zero() -> None:
     x = torch.zeros(1, dtype=torch.float64, requires_grad=True)
     y = torch.zeros(1, dtype=torch.float64, requires_grad=True)
-    value = exprel(Pair(x, y))
+    value = exprel(ComplexPair(x, y))
     along_x, along_y = torch.autograd.grad(value.re + value.im, (x, y))
     assert value.re.item() == 1
     assert value.im.item() == 0
@@ -53,7 +53,7 @@ def test_exprel_is_one_with_slope_one_half_at_zero() -> None:
 
 def test_exprel_series_and_quotient_meet_without_a_step() -> None:
     radius = torch.tensor([0.1 - 1e-12, 0.1 + 1e-12], dtype=torch.float64)
-    value = exprel(Pair(radius * math.cos(2.0), radius * math.sin(2.0)))
+    value = exprel(ComplexPair(radius * math.cos(2.0), radius * math.sin(2.0)))
     assert (value.re[0] - value.re[1]).abs() < 1e-12
     assert (value.im[0] - value.im[1]).abs() < 1e-12
 
@@ -81,7 +81,7 @@ def test_one_minus_polar_does_not_cancel() -> None:
 
 def test_division_is_complex_division() -> None:
     a, b = torch.randn(2, 5, dtype=torch.complex128)
-    quotient = divide(Pair(a.real, a.imag), Pair(b.real, b.imag))
+    quotient = divide(ComplexPair(a.real, a.imag), ComplexPair(b.real, b.imag))
     torch.testing.assert_close(as_complex(quotient), a / b)
 
 

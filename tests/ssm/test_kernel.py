@@ -5,18 +5,18 @@ import torch
 
 from ssno.ssm.discretise import DiscreteModes, zero_order_hold
 from ssno.ssm.kernel import band_kernel, continuous_kernel, kernel, wrapped
-from ssno.ssm.pairs import Pair, times
+from ssno.ssm.pairs import ComplexPair, complex_mul
 
 
-def modes_and_weight(channels: int = 3, pairs: int = 5) -> tuple[DiscreteModes, Pair]:
+def modes_and_weight(channels: int = 3, pairs: int = 5) -> tuple[DiscreteModes, ComplexPair]:
     damping = torch.rand(channels, pairs, dtype=torch.float64) + 0.05
     frequency = 20 * torch.randn(channels, pairs, dtype=torch.float64)
     step = torch.rand(channels, dtype=torch.float64) * 0.2 + 0.01
-    weight = Pair(*torch.randn(2, channels, pairs, dtype=torch.float64))
+    weight = ComplexPair(*torch.randn(2, channels, pairs, dtype=torch.float64))
     return zero_order_hold(damping, frequency, step), weight
 
 
-def direct_sum(modes: DiscreteModes, weight: Pair, positions: torch.Tensor) -> torch.Tensor:
+def direct_sum(modes: DiscreteModes, weight: ComplexPair, positions: torch.Tensor) -> torch.Tensor:
     decay = torch.complex(modes.log_decay, modes.angle)
     mode = torch.exp(decay[..., None] * positions)
     return 2 * torch.einsum("hn,hnl->hl", torch.complex(*weight), mode).real
@@ -34,11 +34,11 @@ def test_undamped_harmonic_modes_reproduce_the_fourier_kernel() -> None:
     spectrum = torch.randn(1, points // 2, dtype=torch.complex128)
     none = torch.zeros(1, points // 2, dtype=torch.float64)
     angle = 2 * torch.pi * torch.arange(points // 2, dtype=torch.float64)[None] / points
-    modes = DiscreteModes(none, angle, Pair(none, none))
+    modes = DiscreteModes(none, angle, ComplexPair(none, none))
     full = torch.zeros(1, points, dtype=torch.complex128)
     full[:, : points // 2] = spectrum
     expected = 2 * torch.fft.ifft(full, norm="forward").real
-    torch.testing.assert_close(kernel(modes, Pair(spectrum.real, spectrum.imag), length=points), expected)
+    torch.testing.assert_close(kernel(modes, ComplexPair(spectrum.real, spectrum.imag), length=points), expected)
 
 
 @pytest.mark.parametrize("length", [7, 32])
@@ -63,7 +63,7 @@ def test_kernel_refuses_an_empty_axis() -> None:
 
 def test_continuous_kernel_agrees_at_shared_points_of_two_grids() -> None:
     damping, frequency = torch.rand(2, 2, 4, dtype=torch.float64)
-    weight = Pair(*torch.randn(2, 2, 4, dtype=torch.float64))
+    weight = ComplexPair(*torch.randn(2, 2, 4, dtype=torch.float64))
     coarse = continuous_kernel(damping, frequency, weight, positions=0.25 * torch.arange(8, dtype=torch.float64))
     fine = continuous_kernel(damping, frequency, weight, positions=0.0625 * torch.arange(32, dtype=torch.float64))
     torch.testing.assert_close(fine[:, ::4], coarse, atol=1e-12, rtol=0)
@@ -77,7 +77,9 @@ def test_kernel_gradients_are_right() -> None:
 
     def build(damping, frequency, step, re, im):
         modes = zero_order_hold(damping, frequency, step)
-        return kernel(modes, Pair(re, im), length=7), kernel(modes, Pair(re, im), length=6, boundary="wrapped")
+        return kernel(modes, ComplexPair(re, im), length=7), kernel(
+            modes, ComplexPair(re, im), length=6, boundary="wrapped"
+        )
 
     assert torch.autograd.gradcheck(build, (damping, frequency, step, re, im))
 
@@ -85,18 +87,18 @@ def test_kernel_gradients_are_right() -> None:
 def test_float32_phases_stay_accurate_on_long_axes() -> None:
     damping = torch.full((1, 32), 0.01, dtype=torch.float64)
     frequency = torch.pi * torch.arange(32, dtype=torch.float64)[None]
-    weight = Pair(*torch.randn(2, 1, 32, dtype=torch.float64))
+    weight = ComplexPair(*torch.randn(2, 1, 32, dtype=torch.float64))
     step = torch.tensor([0.1], dtype=torch.float64)
     exact = kernel(zero_order_hold(damping, frequency, step), weight, length=4096)
     single = zero_order_hold(damping.float(), frequency.float(), step.float())
-    rounded = kernel(single, Pair(weight.re.float(), weight.im.float()), length=4096)
+    rounded = kernel(single, ComplexPair(weight.re.float(), weight.im.float()), length=4096)
     assert (rounded.double() - exact).norm() / exact.norm() < 1e-3
 
 
 @pytest.mark.parametrize("length", [8, 9, 32])
 def test_exact_taps_do_to_every_wave_what_the_continuous_modes_do(length: int) -> None:
     damping, frequency = torch.rand(2, 3, 5, dtype=torch.float64) + 0.05
-    weight = Pair(*torch.randn(2, 3, 5, dtype=torch.float64))
+    weight = ComplexPair(*torch.randn(2, 3, 5, dtype=torch.float64))
     taps = band_kernel(damping, frequency, weight, length=length)
     rate, complex_weight = torch.complex(damping, frequency), torch.complex(*weight)
     for wave in range((length + 1) // 2):
@@ -108,9 +110,9 @@ def test_exact_taps_do_to_every_wave_what_the_continuous_modes_do(length: int) -
 
 def test_exact_taps_are_the_limit_of_fine_zero_order_hold() -> None:
     damping, frequency = torch.rand(2, 3, 5, dtype=torch.float64) + 0.05
-    weight = Pair(*torch.randn(2, 3, 5, dtype=torch.float64))
+    weight = ComplexPair(*torch.randn(2, 3, 5, dtype=torch.float64))
     taps, fine = band_kernel(damping, frequency, weight, length=16), 256
     modes = zero_order_hold(damping, frequency, torch.full((3,), 1 / fine, dtype=torch.float64))
-    gain = Pair(*(times(weight, modes.gain)))
+    gain = ComplexPair(*(complex_mul(weight, modes.gain)))
     spectrum = torch.fft.rfft(kernel(modes, gain, length=16 * fine, boundary="wrapped"))[:, :8]
     torch.testing.assert_close(torch.fft.rfft(taps)[:, :8], spectrum, rtol=2e-2, atol=2e-2)

@@ -8,7 +8,7 @@ from torch import nn
 
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.spectral import SpectralConvolution
-from ssno.layers.sweeps import OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import ParallelAxialScan, UnidirectionalScan
 from ssno.models.registry import model_config
 from ssno.theory.field_of_view import FieldOfView, depth_for_full_view, field_of_view, seen_in_jacobian
 from ssno.theory.figures import plot_field_of_view
@@ -79,7 +79,7 @@ def test_short_kernels_see_everything_from_the_sharp_depth_on(points, reach, pad
 
 
 def test_no_depth_helps_where_a_layer_looks_one_way() -> None:
-    assert depth_for_full_view(OneWaySweep(2, axes=2, d_state=4), (4, 4)) is None
+    assert depth_for_full_view(UnidirectionalScan(2, axes=2, d_state=4), (4, 4)) is None
     assert depth_for_full_view(nn.GELU(), (3,)) is None
     assert depth_for_full_view(nn.GELU(), (1,)) == 1
 
@@ -114,7 +114,7 @@ def test_linear_layers_and_spectral_layers_have_rules() -> None:
 
 
 def test_sequence_and_parallel_follow_matrix_rules() -> None:
-    sweep = ParallelSweep(2, axes=2, d_state=4)
+    sweep = ParallelAxialScan(2, axes=2, d_state=4)
     single = support(sweep, (3, 3))
     assert torch.equal(then(single, single), (single.float() @ single.float()) > 0)
     assert single.diagonal().all()
@@ -211,7 +211,7 @@ def test_waves_reach_beyond_their_nodes_and_silent_ones_nowhere() -> None:
 
 
 def test_without_waves_the_skip_reaches_the_point_itself() -> None:
-    sweep = OneWaySweep(2, axes=1, d_state=4)
+    sweep = UnidirectionalScan(2, axes=1, d_state=4)
     sweep.scans[0].modes.output_weight.data.zero_()
     assert torch.equal(support(sweep.scans[0], (4,)), torch.eye(4).bool())
     sweep.scans[0].skip.data.zero_()

@@ -15,7 +15,7 @@ from rich.table import Table
 from ssno.base import cost_words, duration, to_text
 from ssno.base.process_memory import physical_memory
 from ssno.base.terminal import Console
-from ssno.costs.cost import Contest, Task, contestants, foreseen_seconds, run_contest
+from ssno.costs.cost import BenchmarkCase, Workload, contestants, foreseen_seconds, run_contest
 from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
 from ssno.costs.pareto import join, read_errors
 from ssno.native.precision import Precision
@@ -23,7 +23,7 @@ from ssno.plots.pareto import pareto_figure
 from ssno.plots.style import save
 
 LEAST_ROUNDS = 3
-TASKS: tuple[Task, ...] = ("cold", "warm", "stream", "forward", "train", "rollout")
+TASKS: tuple[Workload, ...] = ("cold", "warm", "stream", "forward", "train", "rollout")
 SHORT = ("cold", "warm", "stream")
 """Tasks of a few milliseconds: a quarter of the time gives rounds enough."""
 BYTES_PER_ROW = 2000
@@ -85,15 +85,15 @@ def bench(
         show(rows)
 
 
-def contests(quick: bool, precision: Precision = "float32") -> Iterator[Contest]:
+def contests(quick: bool, precision: Precision = "float32") -> Iterator[BenchmarkCase]:
     """All contests, cheapest grids first."""
     lines, square, batches, frames = ((32, 64), 16, (1, 2), 3) if quick else ((32, 64, 128, 256, 512), 64, (1, 32), 22)
     for grid, batch in [((points,), 1) for points in lines] + [((square, square), batch) for batch in batches]:
         for task in TASKS:
-            yield Contest(task, grid, batch, frames, precision)
+            yield BenchmarkCase(task, grid, batch, frames, precision)
 
 
-def budget_of(contest: Contest, seconds: float) -> float:
+def budget_of(contest: BenchmarkCase, seconds: float) -> float:
     """Seconds for one contest."""
     return seconds / 4 if contest.task in SHORT else seconds
 
@@ -110,7 +110,9 @@ def show(rows: list[Row]) -> None:
         console.print(line, highlight=False)
 
 
-def foresee(planned: Iterator[Contest], models: tuple[str, ...], *, seconds: float, limit: int, as_json: bool) -> None:
+def foresee(
+    planned: Iterator[BenchmarkCase], models: tuple[str, ...], *, seconds: float, limit: int, as_json: bool
+) -> None:
     """What would be measured, how long, how much memory and disk."""
     times = {}
     for contest in planned:

@@ -12,8 +12,8 @@ from ssno.base.terminal import Console
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
-from ssno.evaluation.tables import Sheet, check_tables, csv_text, write_text
-from ssno.models.bundled import locate, results_folder
+from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_text
+from ssno.models.bundled import resolve_checkpoint, results_folder
 from ssno.runs.layout import evaluation_file
 
 METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")
@@ -69,13 +69,13 @@ def evaluation_of(run: Path, file: str) -> Evaluation:
     """The evaluation that is meant by a folder, a bundled checkpoint's name, or an evaluation file itself."""
     if run.is_file() or run.suffix == ".json":
         return read_evaluation(run)
-    path = results_folder(locate(run)) / file
+    path = results_folder(resolve_checkpoint(run)) / file
     if not path.is_file():
         raise FileNotFoundError(f"There is no {path}. Make it with: ssno evaluate {run}")
     return read_evaluation(path)
 
 
-def sheet(groups: list[SeedGroup], evaluation: Evaluation, metrics: tuple[str, ...]) -> Sheet:
+def sheet(groups: list[SeedGroup], evaluation: Evaluation, metrics: tuple[str, ...]) -> ResultTable:
     """A line per model, and one per forecast that needs no learning."""
     lines = [
         (
@@ -92,7 +92,7 @@ def sheet(groups: list[SeedGroup], evaluation: Evaluation, metrics: tuple[str, .
     ]
     grid = " x ".join(map(str, evaluation.points))
     what = f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points"
-    return Sheet(
+    return ResultTable(
         f"{what}: mean ± 95 % confidence over seeds", ("forecast by", "parameters", "seeds", *metrics), tuple(lines)
     )
 

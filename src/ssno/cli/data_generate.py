@@ -22,7 +22,7 @@ from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part
 from ssno.data.make.datasets import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
 from ssno.data.make.expected_cost import GenerationCost
-from ssno.data.make.generate import Outcome
+from ssno.data.make.generate import GenerationReport
 from ssno.data.make.generate import generate as generate_dataset
 from ssno.data.make.plan import Plan
 from ssno.data.make.produce import GenerationFailed
@@ -153,13 +153,13 @@ def describe(cost: GenerationCost) -> str:
     )
 
 
-def as_json(outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
+def as_json(outcome: GenerationReport, *, dry_run: bool) -> dict[str, Any]:
     """The result for programs."""
     counted = {name: getattr(outcome, name) for name in ("made", "kept", "missing", "complete", "seconds")}
     return {"folder": str(outcome.folder), "dry_run": dry_run, "forecast": asdict(outcome.forecast), **counted}
 
 
-def as_table(outcome: Outcome, *, dry_run: bool) -> Table:
+def as_table(outcome: GenerationReport, *, dry_run: bool) -> Table:
     """The result for people."""
     table = Table(title=f"{outcome.folder}{' (dry run: nothing written)' if dry_run else ''}", show_header=False)
     cost = outcome.forecast

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from ssno.base.terminal import Console
 from ssno.cli.main import say
-from ssno.forecasting.runaway import ForecastDiverged, Runaway
+from ssno.forecasting.runaway import Divergence, ForecastDiverged
 from ssno.forecasting.watch import Departure, horizon_words
 from ssno.runs.folder import RunFolder
 from ssno.training.interruption import EXIT_DIVERGED
@@ -31,7 +31,7 @@ def exits_without_frames() -> Iterator[None]:
 
 
 def tell(
-    runaways: Sequence[Runaway], departures: Sequence[Departure], *, recorded: bool, steps: int, asked: int
+    runaways: Sequence[Divergence], departures: Sequence[Departure], *, recorded: bool, steps: int, asked: int
 ) -> None:
     """When each quantity first left the training data, which trajectories ran away, and what was kept."""
     lines = [f"! {departure.words(recorded=recorded)}" for departure in departures]

@@ -20,8 +20,8 @@ from ssno.evaluation.evaluate import choose, described_by, first_forecasts, fore
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
-from ssno.evaluation.tables import Sheet, check_tables, csv_text, write_text
-from ssno.models.stated import Stated, stated_of
+from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_text
+from ssno.models.stated import ReportedMetrics, reported_metrics
 from ssno.native.precision import Precision
 from ssno.runs.folder import open_run
 
@@ -129,7 +129,7 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
     """A table of all metrics, and what a table does not say; `own_data` if they are those of the run, all frames."""
     console = Console()
     sheet = metric_sheet(rows_of(evaluation), title=title(evaluation))
-    stated = stated_of(evaluation.config) if evaluation.calibration is None else None
+    stated = reported_metrics(evaluation.config) if evaluation.calibration is None else None
     console.print((sheet if stated is None else with_stated(sheet, stated)).terminal())
     if stated is not None:
         same = stated.is_about(
@@ -157,11 +157,11 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
         )
 
 
-def with_stated(sheet: Sheet, stated: Stated) -> Sheet:
+def with_stated(sheet: ResultTable, stated: ReportedMetrics) -> ResultTable:
     """The sheet with what a checkpoint states about itself beside what was measured."""
     known = {name: number(value) for name, value in stated.errors().items()}
     rows = tuple((name, measured, known.get(name, ""), *others) for name, measured, *others in sheet.rows)
-    return Sheet(sheet.title, (*sheet.headings[:2], "stated", *sheet.headings[2:]), rows)
+    return ResultTable(sheet.title, (*sheet.headings[:2], "stated", *sheet.headings[2:]), rows)
 
 
 def records(evaluation: Evaluation) -> list[dict[str, Any]]:

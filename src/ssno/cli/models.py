@@ -18,7 +18,7 @@ from ssno.models.count import parameters_of
 from ssno.models.history import FramesConfig, MemoryConfig
 from ssno.models.pretrained import FILES, read_model_document
 from ssno.models.registry import known_models, model_config
-from ssno.models.stated import stated_of
+from ssno.models.stated import reported_metrics
 
 
 def models(*, json: bool = False) -> None:
@@ -80,7 +80,7 @@ def size_in(config: type[OperatorConfig], n_dims: int) -> int | None:
 def describe_checkpoint(folder: Path) -> dict[str, Any]:
     """One row about a bundled checkpoint: its model, parameters, bytes and stated error."""
     document = read_model_document(folder)
-    stated = stated_of(document)
+    stated = reported_metrics(document)
     values = document["config"]
     return {
         "name": folder.name,

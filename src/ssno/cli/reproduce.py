@@ -27,7 +27,7 @@ from ssno.cli.progress import progress
 from ssno.experiments.campaign import collect, foresee, foresee_data, is_done, make_data, run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
 from ssno.experiments.conclusions import document, store
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.page import write_page
 from ssno.experiments.status import standings
 from ssno.experiments.status import status as status_of
@@ -160,7 +160,7 @@ def announce(
         console.print(f"About {duration(seconds)} of training here, on an otherwise idle machine.")
 
 
-def show(finding: Conclusion, console: Console) -> None:
+def show(finding: Finding, console: Console) -> None:
     """Tables and verdicts."""
     for sheet in finding.sheets:
         console.print(sheet.terminal())
@@ -185,7 +185,12 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
         state = (
             "done" if concluded and done == len(trials) else f"{done} of {len(trials)} runs" if done else "not started"
         )
-        told = {"name": name, "title": experiment.title, "place": experiment.place, "runs": len(trials)}
+        told = {
+            "name": name,
+            "title": experiment.title,
+            "paper_location": experiment.paper_location,
+            "runs": len(trials),
+        }
         rows.append({**told, "done": done, "state": state})
     if as_json:
         print(to_text(rows, indent=1))

@@ -17,7 +17,7 @@ from ssno.base.terminal import Console
 from ssno.cli.clock import moment
 from ssno.cli.progress import progress
 from ssno.cli.shard import parse_part
-from ssno.evaluation.tables import Sheet, csv_text, write_text
+from ssno.evaluation.tables import ResultTable, csv_text, write_text
 from ssno.experiments.campaign import collect, is_done, metric_names, run_trials
 from ssno.experiments.results import Results
 from ssno.experiments.sweep import read_sweep, share
@@ -86,7 +86,7 @@ def sweep(
     )
 
 
-def comparison(results: Results, metric: str) -> Sheet:
+def comparison(results: Results, metric: str) -> ResultTable:
     """The runs that are done: mean and standard deviation over seeds, parameters and seconds of training."""
     known = sorted(set.intersection(*(set(one.values) for one in results.outcomes.values())))
     if metric not in known:
@@ -114,4 +114,4 @@ def show_plan(trials: list[Trial], folder: Path, *, as_json: bool) -> None:
         print(to_text(rows, indent=1))
         return
     cells = tuple((row["run"], str(row["seed"]), row["folder"], "yes" if row["done"] else "no") for row in rows)
-    Console().print(Sheet(f"{len(rows)} runs", ("run", "seed", "folder", "done"), cells).terminal())
+    Console().print(ResultTable(f"{len(rows)} runs", ("run", "seed", "folder", "done"), cells).terminal())

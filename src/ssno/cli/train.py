@@ -32,7 +32,7 @@ from ssno.cli.device import Device, computing_on
 from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
 from ssno.cli.train_help import hints, with_hints
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.load import find
 from ssno.data.make.datasets import generate_command
 from ssno.data.options import DataOptions
@@ -47,7 +47,7 @@ from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, Training
 from ssno.training.launch import launch
 from ssno.training.resume_check import check_resume
 from ssno.training.task import task_of_run
-from ssno.training.train import perform
+from ssno.training.train import run_task
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
             if is_first():
                 report_estimate(cost, as_json=command.json)
             return
-        perform(
+        run_task(
             task,
             folder=folder,
             resume=resume,
@@ -185,7 +185,7 @@ def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
     if "--model" in chosen:
         run = replace(run, model=named_model(chosen["--model"]))
     dataset = named_dataset(words, run) or run.data.name
-    usual = defaults_of(dataset)
+    usual = dataset_conventions(dataset)
     if "--config" not in chosen:
         run = replace(run, alignment=usual.alignment)
     if "--recipe" in chosen or "--config" not in chosen:

@@ -36,25 +36,25 @@ from ssno.models.registry import MODELS, model_config
 from ssno.native.engine import Engine, fused
 from ssno.native.precision import Precision, computing
 
-Task = Literal["forward", "cold", "warm", "stream", "train", "rollout"]
+Workload = Literal["forward", "cold", "warm", "stream", "train", "rollout"]
 GIVEN_FRAMES = 4
 WARM_UP = 1
 LARGEST_PART = 4
 
 
 @dataclass(frozen=True)
-class Contest:
+class BenchmarkCase:
     """One task, grid, batch size and precision for all models."""
 
-    task: Task
+    task: Workload
     grid: tuple[int, ...]
     batch: int = 1
     rollout_frames: int = 22
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        if self.task not in get_args(Task):
-            raise ValueError(f"`task` must be one of {', '.join(get_args(Task))}, got {self.task!r}.")
+        if self.task not in get_args(Workload):
+            raise ValueError(f"`task` must be one of {', '.join(get_args(Workload))}, got {self.task!r}.")
         if not self.grid or min(*self.grid, self.batch, self.rollout_frames) < 1:
             raise ValueError(f"A contest needs points, a batch and frames of at least 1, got {self}.")
 
@@ -68,7 +68,7 @@ class Cost:
     """One row: one model in one contest."""
 
     model: str
-    contest: Contest
+    contest: BenchmarkCase
     config: OperatorConfig
     parameters: int
     learnable: int
@@ -112,10 +112,10 @@ class Cost:
         }
 
 
-class Contestant:
+class BenchmarkEntry:
     """A model in a contest, ready to run."""
 
-    def __init__(self, config: OperatorConfig, contest: Contest, *, part: int):
+    def __init__(self, config: OperatorConfig, contest: BenchmarkCase, *, part: int):
         self.device = choose_device()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -201,7 +201,7 @@ def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, Ope
 
 
 def run_contest(
-    contest: Contest,
+    contest: BenchmarkCase,
     configs: Mapping[str, OperatorConfig],
     *,
     budget: float | int,
@@ -210,7 +210,7 @@ def run_contest(
 ) -> list[Cost]:
     """Let all models run the task in turns for about `budget` seconds; one row each."""
     parts = {name: largest_part(config, contest, memory_limit=memory_limit) for name, config in configs.items()}
-    entries = {name: Contestant(config, contest, part=parts[name]) for name, config in configs.items()}
+    entries = {name: BenchmarkEntry(config, contest, part=parts[name]) for name, config in configs.items()}
     engines: dict[str, Engine] = {name: "fused" if fused(one.frames) else "torch" for name, one in entries.items()}
     memory = {name: entry.memory() for name, entry in entries.items()}
     flops = {name: (entry.flops("plain"), entry.flops(engines[name])) for name, entry in entries.items()}
@@ -238,7 +238,7 @@ def run_contest(
     ]
 
 
-def largest_part(config: OperatorConfig, contest: Contest, *, memory_limit: int) -> int:
+def largest_part(config: OperatorConfig, contest: BenchmarkCase, *, memory_limit: int) -> int:
     """The largest divisor of the batch that fits into the limit, foreseen from batches of one and two."""
     if contest.batch == 1:
         return 1
@@ -247,15 +247,15 @@ def largest_part(config: OperatorConfig, contest: Contest, *, memory_limit: int)
     return max([part for part in divisors if one + (part - 1) * (two - one) <= memory_limit], default=1)
 
 
-def memory_of(config: OperatorConfig, contest: Contest, batch: int) -> int:
+def memory_of(config: OperatorConfig, contest: BenchmarkCase, batch: int) -> int:
     """Peak memory of a task with another batch; a rollout needs no more than its first frames."""
     frames = min(2, contest.rollout_frames)
     small = replace(contest, batch=batch, rollout_frames=frames)
-    return peak_memory(Contestant(config, small, part=batch).once)
+    return peak_memory(BenchmarkEntry(config, small, part=batch).once)
 
 
 def foreseen_seconds(
-    contest: Contest, configs: Mapping[str, OperatorConfig], *, budget: float | int, least_rounds: int
+    contest: BenchmarkCase, configs: Mapping[str, OperatorConfig], *, budget: float | int, least_rounds: int
 ) -> float:
     """How long a contest will take, from one trajectory of every model; rollouts from one and two streamed frames."""
     a_round = 0.0
@@ -269,9 +269,9 @@ def foreseen_seconds(
     return (WARM_UP + counting) * a_round + max(budget, least_rounds * a_round)
 
 
-def seconds_of(config: OperatorConfig, contest: Contest) -> float:
+def seconds_of(config: OperatorConfig, contest: BenchmarkCase) -> float:
     """The faster of two runs after a warm-up."""
-    entry = Contestant(config, contest, part=contest.batch)
+    entry = BenchmarkEntry(config, contest, part=contest.batch)
     moments = [time.perf_counter()]
     for _ in range(3):
         entry.once()

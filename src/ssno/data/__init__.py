@@ -1,14 +1,14 @@
 """Trajectories: generated, read from files, normalised, divided and windowed. Built on `ssno.pde`."""
 
 from ssno.data.context import choose_context
-from ssno.data.defaults import Defaults, defaults_of
-from ssno.data.division import divide, hold_out
+from ssno.data.defaults import Defaults, dataset_conventions
+from ssno.data.division import holdout, split_trajectories
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import Inspection, inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
 from ssno.data.make.datasets import DATASETS, build_plan, build_problem
-from ssno.data.make.generate import Outcome, generate
+from ssno.data.make.generate import GenerationReport, generate
 from ssno.data.make.plan import Plan
 from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
 from ssno.data.options import DataOptions
@@ -18,7 +18,7 @@ from ssno.data.store.growing import FrameWriter
 from ssno.data.store.storage import Layout
 from ssno.data.store.verify import Verification, verify
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import Alignment, FrameRoles, Window
+from ssno.data.windows import Alignment, Window, WindowPlan
 
 __all__ = [
     "DATASETS",
@@ -27,30 +27,30 @@ __all__ = [
     "DataError",
     "DataOptions",
     "Defaults",
-    "FrameRoles",
     "FrameWriter",
     "Frames",
+    "GenerationReport",
     "Inspection",
     "Layout",
     "Normaliser",
     "Normalisers",
-    "Outcome",
     "Plan",
     "ReadOptions",
     "Reduction",
     "Trajectories",
     "Verification",
     "Window",
+    "WindowPlan",
     "build_plan",
     "build_problem",
     "choose_context",
     "convert_data",
-    "defaults_of",
-    "divide",
+    "dataset_conventions",
     "fit",
     "generate",
-    "hold_out",
+    "holdout",
     "inspect_data",
     "load_dataset",
+    "split_trajectories",
     "verify",
 ]

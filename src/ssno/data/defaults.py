@@ -13,7 +13,7 @@
 
 Every entry can be overridden where it is used. Datasets that are not listed use everything as it is stored. Our own
 torus and Euler data hold only the frames that are used (20, 20 and 11), so nothing is left out of those. Where there is
-no validation split, the last tenth of the training trajectories is it (`ssno.data.division.hold_out`).
+no validation split, the last tenth of the training trajectories is it (`ssno.data.division.holdout`).
 """
 
 from collections.abc import Mapping
@@ -69,6 +69,6 @@ TABLE: Mapping[str, Defaults] = {
 }
 
 
-def defaults_of(name: str | None) -> Defaults:
+def dataset_conventions(name: str | None) -> Defaults:
     """The conventions of a dataset; those of no particular one if the name is not listed, or there is none."""
     return TABLE.get(name or "", Defaults())

@@ -16,7 +16,7 @@ FRACTIONS = (0.8, 0.1, 0.1)
 TENTH = 10
 
 
-def divide(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, range]:
+def split_trajectories(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, range]:
     """Which of `total` trajectories belong to which split; fractions leave none empty that should not be."""
     if len(sizes) != len(SPLITS) or any(size < 0 for size in sizes) or not sum(sizes) > 0:
         raise DataError(
@@ -47,7 +47,7 @@ def divide(total: int, sizes: Sequence[float | int] = FRACTIONS) -> dict[str, ra
     }
 
 
-def hold_out(total: int) -> dict[str, range]:
+def holdout(total: int) -> dict[str, range]:
     """Train and valid out of `total` training trajectories."""
     held = max(total // TENTH, 1) if total > 1 else 0
     return {"train": range(total - held), "valid": range(total - held, total)}

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ssno.data.concatenate import concatenate
-from ssno.data.defaults import defaults_of
-from ssno.data.division import FRACTIONS, divide, hold_out
+from ssno.data.defaults import dataset_conventions
+from ssno.data.division import FRACTIONS, holdout, split_trajectories
 from ssno.data.errors import DataError
 from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans
 from ssno.data.files.readers.plain import to_the_shortest
@@ -70,7 +70,7 @@ def load_dataset(
     found = open_folder(path, options, wanted=wanted) if is_folder else open_any(path, options)
 
     def view(data: Trajectories) -> Trajectories:
-        usual = defaults_of(data.conventions)
+        usual = dataset_conventions(data.conventions)
         coarse = points
         if points is None and usual.points is not None and data.axes[0].points > usual.points:
             coarse = usual.points
@@ -81,7 +81,7 @@ def load_dataset(
 
     if split == WHOLE:
         return view(concatenate(list(found.values())))
-    if WHOLE in found and splits is None and (usual := defaults_of(found[WHOLE].conventions)).splits:
+    if WHOLE in found and splits is None and (usual := dataset_conventions(found[WHOLE].conventions)).splits:
         whole = found[WHOLE]
         if len(whole) < usual.published:
             raise DataError(
@@ -91,7 +91,7 @@ def load_dataset(
         found = {name: whole.select(indices=rows) for name, rows in usual.splits.items()}
     if split in ("train", "valid") and "train" in found and "valid" not in found:
         training = view(found["train"])
-        rows = hold_out(len(training))[split]
+        rows = holdout(len(training))[split]
         if len(rows):
             return training.select(indices=rows)
     elif split in found:
@@ -100,7 +100,7 @@ def load_dataset(
         raise DataError(f"{path} has no split {split!r}, only {', '.join(found)}.")
     whole = found[WHOLE]
     pieces = view(whole)
-    return pieces.select(indices=divide(len(pieces), FRACTIONS if splits is None else splits)[split])
+    return pieces.select(indices=split_trajectories(len(pieces), FRACTIONS if splits is None else splits)[split])
 
 
 def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity: float | None) -> Path:

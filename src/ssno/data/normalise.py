@@ -28,10 +28,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base import require_one_of
 from ssno.data.moments import Moments, summarise
 from ssno.data.trajectories import Frames, Trajectories
 
-Method = Literal["minmax", "zscore", "none", "per_sample_minmax"]
+NormalisationMethod = Literal["minmax", "zscore", "none", "per_sample_minmax"]
 SMALLEST = float(np.finfo(np.float32).tiny)  # a narrower range than this has no reciprocal in float32
 
 
@@ -69,15 +70,14 @@ class AffineMap:
 class Normaliser:
     """A fixed description, one number per field, that goes into a run's config. `bind` makes it work."""
 
-    method: Method
+    method: NormalisationMethod
     fields: tuple[str, ...]
     shift: tuple[float, ...]
     scale: tuple[float, ...]
     increment: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise ValueError(f"`method` must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
+        require_one_of("method", self.method, get_args(NormalisationMethod))
         for label in ("shift", "scale", "increment"):
             values = getattr(self, label)
             if len(values) != len(self.fields):
@@ -88,7 +88,9 @@ class Normaliser:
             raise ValueError(f"`scale` and `increment` must not be negative: {self.scale}, {self.increment}.")
 
     @classmethod
-    def from_moments(cls, values: Moments, changes: Moments, *, fields: Sequence[str], method: Method) -> "Normaliser":
+    def from_moments(
+        cls, values: Moments, changes: Moments, *, fields: Sequence[str], method: NormalisationMethod
+    ) -> "Normaliser":
         """The normaliser for fields with these statistics."""
         shift, scale = np.zeros(len(fields)), np.ones(len(fields))
         if method == "minmax":
@@ -171,9 +173,9 @@ def _kept(known: Normaliser, fitted: Normaliser) -> Normaliser:
 
 def fit(
     data: Trajectories,
-    method: Method = "minmax",
+    method: NormalisationMethod = "minmax",
     *,
-    context_method: Method | None = None,
+    context_method: NormalisationMethod | None = None,
     look: Callable[[Frames], None] = lambda chunk: None,
 ) -> Normalisers:
     """Fit on the training split, all frames and points but masked ones; context uses `context_method`, or the same.

@@ -28,7 +28,7 @@ Alignment = Literal["same", "target"]
 
 
 @dataclass(frozen=True)
-class FrameRoles:
+class WindowPlan:
     """The frames and slots of a trajectory with a fixed number of frames."""
 
     given: range
@@ -87,7 +87,7 @@ class Window:
         """Frames that one prediction looks at, the current one included."""
         return max(self.size, 1)
 
-    def plan(self, frames: int) -> FrameRoles:
+    def plan(self, frames: int) -> WindowPlan:
         """What this protocol means for trajectories of `frames` frames."""
         start = {"first_k": self.seen, "memno": 1, "fno": self.given, "ffno": frames - self.horizon}[self.protocol]
         need = {"first_k": self.seen + 1, "memno": 2, "fno": self.given + self.horizon}
@@ -101,7 +101,7 @@ class Window:
         predicted = range(start, start + self.horizon if self.protocol == "fno" else frames)
         full = {"first_k": self.seen - 1, "memno": 0, "fno": self.given - 1, "ffno": self.seen - 1}
         first_slot = 0 if self.loss_on == "all" else full[self.protocol]
-        return FrameRoles(
+        return WindowPlan(
             given=given,
             predicted=predicted,
             scored=predicted[-self.score_last :] if self.score_last else predicted,

@@ -9,7 +9,7 @@ from ssno.evaluation.findings import RunInspection, inspect_run
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Comparison, Ranking, SeedSummary, compare_seeds, rank, summarise
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 
 __all__ = [
     "Calibration",
@@ -17,10 +17,10 @@ __all__ = [
     "Evaluation",
     "Examples",
     "Ranking",
+    "ResultTable",
     "RunInspection",
     "SeedGroup",
     "SeedSummary",
-    "Sheet",
     "calibrate_ensemble",
     "compare",
     "compare_seeds",

@@ -9,7 +9,7 @@ from ssno.base.amounts import number
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import Scores, score
 from ssno.models.count import count_parameters
@@ -56,13 +56,13 @@ def as_table(rows: list[Row], *, title: str) -> Table:
         ratio = rollout / best if best else float("nan")
         lines.append((row.name, f"{row.parameters:,}", f"{rollout:.4f}", f"{onestep:.4f}", f"{ratio:.1f}"))
     headings = ("forecast by", "parameters", "rel_l2", "rel_l2_onestep", "error, best = 1")
-    return Sheet(title, headings, tuple(lines)).terminal()
+    return ResultTable(title, headings, tuple(lines)).terminal()
 
 
-def metric_sheet(rows: Sequence[Row], *, title: str) -> Sheet:
+def metric_sheet(rows: Sequence[Row], *, title: str) -> ResultTable:
     """All metrics: a line per metric, a column per forecaster."""
     names = dict.fromkeys(name for row in rows for name in row.scores.means)
     lines = [("parameters", *(number(row.parameters) for row in rows))]
     lines += [(name, *(number(row.scores.means.get(name)) for row in rows)) for name in names]
     lines.append(("forecasts that ran away", *(str(len(row.scores.runaways)) for row in rows)))
-    return Sheet(title, ("", *(row.name for row in rows)), tuple(lines))
+    return ResultTable(title, ("", *(row.name for row in rows)), tuple(lines))

@@ -14,7 +14,7 @@ from torch import Tensor
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import ForecastDiverged, OnDivergence, Runaway
+from ssno.forecasting.runaway import Divergence, ForecastDiverged, OnDivergence
 from ssno.forecasting.watch import Departure, ForecastWatch
 from ssno.metrics.relative import frame_errors, with_room
 
@@ -31,7 +31,7 @@ class Examples:
     """Of the true frames; the forecast covers the last s of them."""
     outside: Bool[Tensor, "n t *grid"] | None = None
     """Where the true frames have no data."""
-    runaways: tuple[Runaway, ...] = ()
+    runaways: tuple[Divergence, ...] = ()
     departures: tuple[Departure, ...] = ()
     recorded: bool = True
     """Departures are from training data; else from the given frames and units."""

@@ -26,14 +26,14 @@ from torch import Tensor, nn
 
 from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import Modes
-from ssno.layers.product import ProductSweep
+from ssno.layers.product import ProductAxialScan
 from ssno.layers.s4 import LowRankModes
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import AxialScan, ParallelAxialScan, RasterScan, UnidirectionalScan
 
 MEMORY = "memory"
 ONE_FOLD, MOST = 1 - 1 / math.e, 0.95
-SWEEPS = (AxisSweep, OneWaySweep, ParallelSweep, FlattenedSweep, ProductSweep)
+SWEEPS = (AxialScan, UnidirectionalScan, ParallelAxialScan, RasterScan, ProductAxialScan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ def _scans(block: nn.Module, geometry: Geometry) -> Iterator[tuple[str, float, i
     """The one-way scans of a spatial block with the axis each runs along, its spacing and its number of points."""
     scans = list(block.scans)  # type: ignore[arg-type]
     for number, scan in enumerate(scans):
-        if isinstance(block, FlattenedSweep):  # one line through the whole grid, whose fastest axis sets the step
+        if isinstance(block, RasterScan):  # one line through the whole grid, whose fastest axis sets the step
             axis = (len(scans) - 1 - number) % len(scans)
             name, points = f"{geometry.names[axis]} line", math.prod(geometry.points)
         else:

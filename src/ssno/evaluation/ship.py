@@ -21,7 +21,7 @@ from ssno.evaluation.evaluate import fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import bundled
 from ssno.models.pretrained import FILES
-from ssno.models.stated import Stated
+from ssno.models.stated import ReportedMetrics
 from ssno.runs.folder import RunFolder, open_run
 
 LARGEST = 2_000_000  # bytes of a checkpoint: the package carries all of them
@@ -103,12 +103,12 @@ def public_options(options: DataOptions) -> tuple[DataOptions, str]:
     )
 
 
-def state(evaluation: Evaluation, dataset: str) -> Stated:
+def state(evaluation: Evaluation, dataset: str) -> ReportedMetrics:
     """The errors to state; beyond rel_l2 those that say more about spheres and clouds."""
     means = evaluation.scores.means
     own = ("rel_l2_normalised",) if len(evaluation.fields) > 1 else ()
     more = {name: means[name] for name in (*own, "lift_abs", "lift_rank") if name in means}
-    return Stated(
+    return ReportedMetrics(
         dataset=dataset,
         split=evaluation.split,
         points=evaluation.points[0],

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ssno.base.amounts import number
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
 from ssno.metrics.relative import frame_errors, weighed
@@ -103,10 +103,10 @@ def frame_scores(
     return scores | {"energy_ratio": norms[0] / norms[1], "mass_drift": mass}
 
 
-def sphere_sheet(title: str, rows: Mapping[str, SphereScores], *, steps: Sequence[int] = STEPS) -> Sheet:
+def sphere_sheet(title: str, rows: Mapping[str, SphereScores], *, steps: Sequence[int] = STEPS) -> ResultTable:
     """A line per forecast: its error at some steps, and its energy at the last."""
     headings = ("forecast by", *(f"t = {step}" for step in steps), f"energy at {steps[-1]}")
-    return Sheet(title, headings, tuple(_lines(rows, steps)))
+    return ResultTable(title, headings, tuple(_lines(rows, steps)))
 
 
 def _lines(rows: Mapping[str, SphereScores], steps: Sequence[int]) -> Iterator[tuple[str, ...]]:

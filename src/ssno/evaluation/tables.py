@@ -1,6 +1,6 @@
 """Tables of scores for the terminal, for LaTeX (booktabs) and as CSV.
 
-A `Sheet` is a table of words, made once and shown in either form; a CSV file is written from records with all digits.
+A `ResultTable` is a table of words, made once and shown in either form; CSV files are written from records, all digits.
 """
 
 import csv
@@ -37,7 +37,7 @@ LATEX = Kind("a table", re.compile(rb"\A% [^\n]*\n\\begin\{tabular\}"))
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ResultTable:
     """A table of words: the first column names the row, the others hold its numbers."""
 
     title: str

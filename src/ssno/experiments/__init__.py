@@ -2,7 +2,7 @@
 
 from ssno.experiments.campaign import run_trials
 from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results, TrialResult
 from ssno.experiments.trial import Benchmark, Budget, Scale, Trial
 from ssno.experiments.verdicts import Verdict
@@ -11,8 +11,8 @@ __all__ = [
     "EXPERIMENTS",
     "Benchmark",
     "Budget",
-    "Conclusion",
     "Experiment",
+    "Finding",
     "Results",
     "Scale",
     "Trial",

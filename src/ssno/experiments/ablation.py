@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import ABLATION, VISCOSITIES
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU, KS, Budget, Trial, trial
@@ -48,7 +48,7 @@ class Ablation(Experiment):
 
     name: ClassVar[str] = "ablation"
     title: ClassVar[str] = "State sizes and learnable damping and frequency, KS"
-    place: ClassVar[str] = "Table of state sizes and settings"
+    paper_location: ClassVar[str] = "Table of state sizes and settings"
     published: ClassVar[str] = (
         "128 points: at nu = 0.075 All 0.0086 / 0.0115 with 64 / 16 states, Frequency only 0.0110 / 0.0198; damping "
         "helps most at 16 states and low viscosity."
@@ -67,7 +67,7 @@ class Ablation(Experiment):
         """The error that verdicts are about."""
         return "rel_l2_onestep" if self.scale == "cpu" else "rel_l2"
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         """All cells of a seed before the next seed."""
         return [
             self.cell(states, setting, viscosity, seed)
@@ -89,7 +89,7 @@ class Ablation(Experiment):
             budget=self.budget,
         )
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         cases = [KS[viscosity].title for viscosity in self.viscosities()]
         printed = {
             (row(*key), KS[viscosity].title): value
@@ -104,7 +104,7 @@ class Ablation(Experiment):
         )
         labels = [row(states, setting) for states in self.states() for setting in SETTINGS]
         drawn = {case: results.there({label: (label, case) for label in labels}, self.metric()) for case in cases}
-        return Conclusion(
+        return Finding(
             sheets,
             tuple(self.verdicts(results)),
             {"ablation": lambda: seed_dots(drawn, ylabel=self.metric())},

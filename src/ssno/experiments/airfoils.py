@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import AIRFRANS
 from ssno.experiments.persistence import persistence_scores
 from ssno.experiments.results import Results
@@ -63,7 +63,7 @@ class Airfoils(Experiment):
 
     name: ClassVar[str] = "airfoils"
     title: ClassVar[str] = "Flow past aerofoils: what happens among slices"
-    place: ClassVar[str] = "Appendix, table of AirfRANS (here on kt-foil)"
+    paper_location: ClassVar[str] = "Appendix, table of AirfRANS (here on kt-foil)"
     published: ClassVar[str] = (
         "AirfRANS: volume error 0.0017 against Transolver's 0.0037, surface 0.0046 against 0.0142; "
         "C_L error 0.1098 against 0.1030, rank correlation of the lift 0.9973 against 0.9978."
@@ -98,7 +98,7 @@ class Airfoils(Experiment):
     def budget(self) -> Budget:
         return replace(self.cpu, preset="paper") if self.scale == "night" else super().budget
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(name, seed)
             for seed in self.seed_range()
@@ -123,13 +123,13 @@ class Airfoils(Experiment):
         )
         return Trial(name, case, run, budget.tested)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         labels = [name for name in self.models() if results.find(name)]
         drawn = {
             metric: results.there({name: (name, CASE) for name in labels}, metric)
             for metric in ("volume_mse/p", "surface_mse/p", "lift_abs")
         }
-        return Conclusion(
+        return Finding(
             (self.table(results, labels), published_table(), shuffled_table(results, labels)),
             tuple(self.verdicts(results)),
             {"airfoils": lambda: seed_dots(drawn, ylabel="error on test cases")},
@@ -137,7 +137,7 @@ class Airfoils(Experiment):
             ("Potential flow at a quarter of the published width; AirfRANS has boundary layers and wakes.",),
         )
 
-    def table(self, results: Results, labels: list[str]) -> Sheet:
+    def table(self, results: Results, labels: list[str]) -> ResultTable:
         """Errors and costs of every mixing."""
         rows = []
         for name in labels:
@@ -147,7 +147,7 @@ class Airfoils(Experiment):
             rows.append((name, f"{found[0].parameters:,}", f"{seconds:.0f}", *errors))
         rows.append(("undisturbed stream", "0", "", *undisturbed(results, labels[0])))
         headings = ("among slices", "parameters", "seconds", *SHOWN.values())
-        return Sheet("kt-foil, test cases, mean ± standard deviation over seeds", headings, tuple(rows))
+        return ResultTable("kt-foil, test cases, mean ± standard deviation over seeds", headings, tuple(rows))
 
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """The paper's claims, and whether anything among slices matters."""
@@ -178,12 +178,12 @@ def undisturbed(results: Results, label: str) -> Iterator[str]:
     return (f"{means[metric]:.3g}" if metric in means else "" for metric in SHOWN)
 
 
-def published_table() -> Sheet:
+def published_table() -> ResultTable:
     """What is printed for AirfRANS."""
     names = {"attention": "Transolver (its own paper)", "scan": "SS-NO"}
     rows = tuple((names[name], *(f"{value:g}" for value in values)) for name, values in AIRFRANS.items())
     headings = ("published, AirfRANS", "volume p", "surface p", "C_L, relative mean", "lift rank")
-    return Sheet(
+    return ResultTable(
         "The paper's numbers: another dataset, width and training; not to be compared with ours", headings, rows
     )
 
@@ -199,7 +199,7 @@ class Shuffled(nn.Module):
         return self.mixing(tokens[:, :, self.order])[:, :, self.order.argsort()]
 
 
-def shuffled_table(results: Results, labels: list[str]) -> Sheet:
+def shuffled_table(results: Results, labels: list[str]) -> ResultTable:
     """Does a trained mixing use the order of slices, and does the network use the mixing? First seed, no verdict."""
     rows = []
     for name in labels:
@@ -216,4 +216,4 @@ def shuffled_table(results: Results, labels: list[str]) -> Sheet:
             errors.append(score(forecaster, test).means["volume_mse/p"])
         rows.append((name, f"{errors[0]:.3g}", *(f"{error / errors[0]:.2f} times" for error in errors[1:])))
     title = f"Volume pressure of the first seed on {LOOKED_AT} cases when the trained mixing is disturbed"
-    return Sheet(title, ("among slices", "as trained", "slices shuffled", "mixing removed"), tuple(rows))
+    return ResultTable(title, ("among slices", "as trained", "slices shuffled", "mixing removed"), tuple(rows))

@@ -24,7 +24,7 @@ import torch
 
 from ssno.base.provenance import provenance
 from ssno.base.threads import threads
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.make.datasets import build_plan, folder_name
 from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import generate
@@ -109,7 +109,7 @@ def run_trials(
             with threads(cores):
                 for done, trial in enumerate(todo):
                     advance(done, len(todo))
-                    perform(trial, folder)
+                    run_task(trial, folder)
             advance(len(todo), len(todo))
     return collect(trials, folder)
 
@@ -151,7 +151,7 @@ def _side_by_side(todo: Sequence[Trial], folder: Path, *, workers: int, advance:
             while waiting or queue:
                 while queue and len(waiting) < workers:  # no more: a worker told to stop would begin the next one
                     trial = queue.popleft()
-                    waiting[pool.submit(perform, trial, folder)] = trial
+                    waiting[pool.submit(run_task, trial, folder)] = trial
                 finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     _check(future)
@@ -172,7 +172,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
-def perform(trial: Trial, folder: Path) -> None:
+def run_task(trial: Trial, folder: Path) -> None:
     """Train, or go on training, and judge on test trajectories."""
     place = folder / trial.name
     resume = has_checkpoint(place / LAST)
@@ -194,7 +194,9 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
     means = evaluation.scores.means
     values = {name: error for name, error in means.items() if name in KEPT or name.startswith("rel_l2/")}
     values[SECONDS] = evaluation.seconds or float("nan")
-    if len(evaluation.fields) == 1 and not defaults_of(trial.run.data.name).cloud:  # several have several factors
+    if (
+        len(evaluation.fields) == 1 and not dataset_conventions(trial.run.data.name).cloud
+    ):  # several have several factors
         values[UNIT_INTERVAL] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
     return values
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ssno.experiments.experiment import Conclusion
+from ssno.experiments.experiment import Finding
 from ssno.experiments.results import Results
 from ssno.experiments.verdicts import Verdict
 from ssno.plots.summary import seed_dots
@@ -43,7 +43,7 @@ def compared(
     claims: Iterable[Claim],
     printed: Mapping[tuple[str, str], float] | None = None,
     notes: tuple[str, ...] = (),
-) -> Conclusion:
+) -> Finding:
     """Tables of every metric with parameters and seconds, a verdict per claim, and a picture of all seeds.
 
     A claim about runs that are not all there is left out.
@@ -69,4 +69,4 @@ def compared(
     verdicts = tuple(verdict for claim in claims for verdict in claim.judged(results))
     drawn = {case: results.there({label: (label, case) for label in labels}) for case in cases}
     figures = {name: lambda: seed_dots(drawn, ylabel="rel_l2 of rollouts")}
-    return Conclusion(sheets, verdicts, figures, tuple(results.records()), notes)
+    return Finding(sheets, verdicts, figures, tuple(results.records()), notes)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ssno.base import provenance, to_text, write_document, write_whole
 from ssno.evaluation.tables import csv_text, write_text
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import PAPER
 from ssno.experiments.trial import Trial
 from ssno.plots.style import save
@@ -25,7 +25,7 @@ from ssno.report.shell import shell
 FORMAT, VERSION = "ssno-finding", 1
 
 
-def store(experiment: Experiment, finding: Conclusion, trials: Sequence[Trial], folder: Path) -> list[Path]:
+def store(experiment: Experiment, finding: Finding, trials: Sequence[Trial], folder: Path) -> list[Path]:
     """Write everything, each file whole or not at all, and say where."""
     folder.mkdir(parents=True, exist_ok=True)
     content = document(experiment, finding, trials)
@@ -37,7 +37,7 @@ def store(experiment: Experiment, finding: Conclusion, trials: Sequence[Trial], 
     return [folder / "finding.json", folder / "index.html", *pictures]
 
 
-def document(experiment: Experiment, finding: Conclusion, trials: Sequence[Trial]) -> dict[str, Any]:
+def document(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> dict[str, Any]:
     """What finding.json holds. One setting stands for all its seeds."""
     settings = {trial.name.rpartition("-seed")[0]: trial.run.to_json() for trial in trials}
     return {
@@ -54,7 +54,7 @@ def document(experiment: Experiment, finding: Conclusion, trials: Sequence[Trial
     }
 
 
-def page(experiment: Experiment, finding: Conclusion, trials: Sequence[Trial]) -> str:
+def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> str:
     """The finding as a page."""
     verdicts = [(verdict.claim, verdict.answer, verdict.evidence) for verdict in finding.verdicts]
     parts = [

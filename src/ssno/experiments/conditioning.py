@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU_2D, TORUS_VIS, Budget, Trial, trial
 from ssno.models.ssno import Conditioning, SSNOConfig
@@ -28,7 +28,7 @@ class ConditioningStudy(Experiment):
 
     name: ClassVar[str] = "conditioning"
     title: ClassVar[str] = "A parameter as a plane, by film, or not told, TorusVis"
-    place: ClassVar[str] = "Nowhere: our own study"
+    paper_location: ClassVar[str] = "Nowhere: our own study"
     published: ClassVar[str] = "Nothing; all context enters as planes."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU_2D, epochs=12)
@@ -37,7 +37,7 @@ class ConditioningStudy(Experiment):
         """Nothing is compared with a published training: one list of runs at every scale."""
         return [self]
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [self.cell(way, seed) for seed in self.seed_range() for way in WAYS]
 
     def cell(self, way: str, seed: int) -> Trial:
@@ -47,7 +47,7 @@ class ConditioningStudy(Experiment):
         model = SSNOConfig.tiny(n_dims=problem.n_dims, conditioning=conditioning).recommended(periodic=True)
         return trial(way, problem, model, points=self.points(32), seed=seed, budget=self.budget)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         pairs = ((FILM, PLANE), (PLANE, UNTOLD), (FILM, UNTOLD))
         claims = [Claim(TORUS_VIS.title, better, worse) for better, worse in pairs]
         return compared(self.name, results, claims=claims)

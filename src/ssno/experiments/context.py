@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import CONTEXT
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU_2D, TORUS_VIS, TORUS_VIS_FORCE, Benchmark, Budget, Trial, trial
@@ -35,7 +35,7 @@ class Context(Experiment):
 
     name: ClassVar[str] = "context"
     title: ClassVar[str] = "Missing context and memory, TorusVis and TorusVisForce"
-    place: ClassVar[str] = "Appendix, figure on missing context"
+    paper_location: ClassVar[str] = "Appendix, figure on missing context"
     published: ClassVar[str] = (
         "Without context memory is needed (TorusVis: 0.0411 with it, 0.1156 without); the force alone suffices, with "
         "or without memory; without any context FFNO is better than SS-NO."
@@ -50,7 +50,7 @@ class Context(Experiment):
     def problems_here(self) -> tuple[Benchmark, ...]:
         return self.problems[:1] if self.scale == "tiny" else self.problems
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         points = self.points(self.by_scale(cpu=32, night=64, paper=64))
         return [
             trial(
@@ -76,7 +76,7 @@ class Context(Experiment):
         width = self.narrow() if kind is SSNOConfig else {}
         return self.model(kind, n_dims=2, memory_window=window, **width)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         with_memory, without = "SS-NO, K = 4", "SS-NO, K = 0"
         claims = []
         for problem in self.problems:

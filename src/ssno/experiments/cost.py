@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ssno.base.amounts import number
-from ssno.costs.cost import Contest, contestants, run_contest
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.costs.cost import BenchmarkCase, contestants, run_contest
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import GFLOPS, LATENCIES
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
@@ -26,7 +26,7 @@ class CostTable(Experiment):
 
     name: ClassVar[str] = "cost"
     title: ClassVar[str] = "Cost of a prediction, 1D"
-    place: ClassVar[str] = "Appendix, table and figure of computational cost"
+    paper_location: ClassVar[str] = "Appendix, table and figure of computational cost"
     published: ClassVar[str] = (
         "On a GPU SS-NO takes 0.81 ms at every resolution, FFNO 1.35, U-Net 1.24, GKT 2.26, Factformer 3.4; GKT needs "
         "the fewest operations."
@@ -35,10 +35,10 @@ class CostTable(Experiment):
     def grids(self) -> tuple[int, ...]:
         return (32,) if self.scale == "tiny" else (32, 64, 128, 256, 512)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         rows = [
             row for points in self.grids() for task in ("forward", "rollout") for row in self.measured(task, points)
         ]
@@ -51,7 +51,7 @@ class CostTable(Experiment):
             }
             for task in ("forward", "rollout")
         }
-        return Conclusion(
+        return Finding(
             tuple(self.sheets(rows)),
             tuple(self.verdicts(rows)),
             {
@@ -65,7 +65,7 @@ class CostTable(Experiment):
 
     def measured(self, task: str, points: int) -> list[dict[str, Any]]:
         """All models in turn on one grid."""
-        contest = Contest(task, (points,), 1, 2 if self.scale == "tiny" else 22)  # type: ignore[arg-type]
+        contest = BenchmarkCase(task, (points,), 1, 2 if self.scale == "tiny" else 22)  # type: ignore[arg-type]
         budget = 0.0 if self.scale == "tiny" else 15.0
         least = 1 if self.scale == "tiny" else LEAST_ROUNDS
         configs = contestants((points,), tuple(TITLES))
@@ -74,12 +74,12 @@ class CostTable(Experiment):
             for c in run_contest(contest, configs, budget=budget, least_rounds=least, memory_limit=MEMORY_LIMIT)
         ]
 
-    def sheets(self, rows: list[dict[str, Any]]) -> Iterator[Sheet]:
+    def sheets(self, rows: list[dict[str, Any]]) -> Iterator[ResultTable]:
         """Time and operations, ours beside the printed ones."""
         by = {(row["model"], row["task"], int(row["grid"])): row for row in rows}
         headings = ["", *(heading for n in self.grids() for heading in (f"{n}", "paper"))]
 
-        def sheet(title: str, task: str, key: str, printed: Mapping[str, tuple[float, ...]]) -> Sheet:
+        def sheet(title: str, task: str, key: str, printed: Mapping[str, tuple[float, ...]]) -> ResultTable:
             lines = []
             for name, label in TITLES.items():
                 cells = [label]
@@ -87,7 +87,7 @@ class CostTable(Experiment):
                     value = by[name, task, n][key]
                     cells += [number(value), f"{printed[name][place]:g}" if task == "forward" else ""]
                 lines.append(tuple(cells))
-            return Sheet(title, tuple(headings), tuple(lines))
+            return ResultTable(title, tuple(headings), tuple(lines))
 
         yield sheet("ms of one prediction, batch 1 (paper: on an A6000)", "forward", "ms", LATENCIES)
         yield sheet("ms of a rollout of 22 frames, batch 1", "rollout", "ms", LATENCIES)

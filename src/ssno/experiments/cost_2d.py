@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ssno.base.amounts import number
-from ssno.costs.cost import Contest, contestants, run_contest
-from ssno.evaluation.tables import Sheet
+from ssno.costs.cost import BenchmarkCase, contestants, run_contest
+from ssno.evaluation.tables import ResultTable
 from ssno.experiments.cost import LEAST_ROUNDS, MEMORY_LIMIT
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import PARAMETERS_2D
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
@@ -34,13 +34,13 @@ class Cost2D(Experiment):
 
     name: ClassVar[str] = "cost-2d"
     title: ClassVar[str] = "Cost of a prediction, 2D"
-    place: ClassVar[str] = "Parameters in the tables of 2D results"
+    paper_location: ClassVar[str] = "Parameters in the tables of 2D results"
     published: ClassVar[str] = "SS-NO has the fewest parameters: 369,665, FFNO 2,192,897, FNO2D 67,197,700 (on CE-RM)."
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         rows = {task: self.measured(task) for task in TASKS}
         lines = tuple(
             (
@@ -57,8 +57,8 @@ class Cost2D(Experiment):
         fewest = min(counts, key=counts.__getitem__)
         drawn = {what: {TITLES[name]: [row["ms"]] for name, row in rows[task].items()} for task, what in TASKS.items()}
         side = self.side()
-        return Conclusion(
-            (Sheet(f"{side} x {side} points, batch 1", headings, lines),),
+        return Finding(
+            (ResultTable(f"{side} x {side} points, batch 1", headings, lines),),
             (fact("SS-NO has the fewest parameters", fewest == "ssno", f"{TITLES[fewest]}: {counts[fewest]:,}"),),
             {self.name: lambda: seed_dots(drawn, ylabel="ms, batch 1")},
             tuple({k: v for k, v in row.items() if k != "config"} for task in TASKS for row in rows[task].values()),
@@ -72,7 +72,7 @@ class Cost2D(Experiment):
     def measured(self, task: str) -> dict[str, dict[str, Any]]:
         """All models in turn."""
         tiny = self.scale == "tiny"
-        contest = Contest(task, (self.side(), self.side()), 1, 2 if tiny else 22)  # type: ignore[arg-type]
+        contest = BenchmarkCase(task, (self.side(), self.side()), 1, 2 if tiny else 22)  # type: ignore[arg-type]
         configs = {name: config for name, config in contestants(contest.grid, tuple(TITLES)).items() if name in TITLES}
         costs = run_contest(
             contest,

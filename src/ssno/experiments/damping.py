@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from ssno.evaluation.statistics import summarise, welch
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.experiments.ablation import Ablation, row
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import MEAN_DAMPING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import KS, Trial
@@ -33,7 +33,7 @@ class Damping(Experiment):
 
     name: ClassVar[str] = "damping"
     title: ClassVar[str] = "Distributions of learned damping, KS"
-    place: ClassVar[str] = "Figures of damping distributions"
+    paper_location: ClassVar[str] = "Figures of damping distributions"
     published: ClassVar[str] = (
         "Mean damping, from 0.5: full 0.586, damping only 0.726 (nu = 0.075, 64 states); nu = 0.125 0.514; "
         "16 states 0.652."
@@ -56,11 +56,11 @@ class Damping(Experiment):
             found[f"nu = {high:g} against {low:g}"] = ((many, "All", high), full)
         return found | {f"{many} against {few} states": (full, (few, "All", low))}
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         cells = dict.fromkeys(cell for pair in self.comparisons().values() for cell in pair)
         return [self.source().cell(*cell, seed) for seed in self.seed_range() for cell in cells]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         rows, verdicts, drawn = [], [], {}
         learned = {cell: self.learned(cell, results) for pair in self.comparisons().values() for cell in pair}
         for name, (less, more) in self.comparisons().items():
@@ -90,8 +90,8 @@ class Damping(Experiment):
                     )
                 )
         headings = ("comparison", "runs", "mean damping", "change from 0.5", "median", "paper", "p over coefficients")
-        return Conclusion(
-            (Sheet("Learned damping, mean ± standard deviation over seeds", headings, tuple(rows)),),
+        return Finding(
+            (ResultTable("Learned damping, mean ± standard deviation over seeds", headings, tuple(rows)),),
             tuple(verdicts),
             {"damping": lambda: outlines(drawn, xlabel="damping", start=INITIAL_DAMPING)} if drawn else {},
             tuple(results.records()),

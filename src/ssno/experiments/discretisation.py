@@ -14,8 +14,8 @@ from typing import Any, ClassVar, get_args
 
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.statistics import summarise
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.persistence import PERSISTENCE, persistence_scores
 from ssno.experiments.results import Results
 from ssno.experiments.transfer import carry_over
@@ -39,12 +39,12 @@ class Discretisation(Experiment):
 
     name: ClassVar[str] = "discretisation"
     title: ClassVar[str] = "From continuous modes to a grid"
-    place: ClassVar[str] = "Nowhere: our own study"
+    paper_location: ClassVar[str] = "Nowhere: our own study"
     published: ClassVar[str] = "Nothing; it takes zero-order hold from S4."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU, train=512, valid=32, tested=64)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             trial(
                 rule,
@@ -64,12 +64,12 @@ class Discretisation(Experiment):
         """The recommended start, at every scale: exact modes live on circles."""
         return model.recommended(periodic=True)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         rows, still = list(self.scores(results)), list(self.persistence(results))
         cases = [problem.title for problem in PROBLEMS]
         where, names = (TRAINED, FINER, ANEW), (*RULES, PERSISTENCE)
         sheets = tuple(
-            Sheet(
+            ResultTable(
                 f"{metric} on test trajectories; {case}, mean ± standard deviation over seeds",
                 ("", *where),
                 tuple((name, *(told([*rows, *still], case, name, place, metric) for place in where)) for name in names),
@@ -80,7 +80,7 @@ class Discretisation(Experiment):
         trained = {case: {str(rule): values(rows, case, rule, TRAINED) for rule in RULES} for case in cases}
         dots = {case: {rule: list(by.values()) for rule, by in found.items() if by} for case, found in trained.items()}
         draw = {"discretisation": lambda: seed_dots(dots, ylabel="rel_l2 of rollouts")}
-        return Conclusion(sheets, tuple(self.verdicts(rows)), draw, tuple(rows))
+        return Finding(sheets, tuple(self.verdicts(rows)), draw, tuple(rows))
 
     def recipes(self) -> list[Experiment]:
         return [self]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 
 from matplotlib.figure import Figure
 
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.experiments.paper import FNO_MODES_ON_TORUS_LI
 from ssno.experiments.results import Results
 from ssno.experiments.trial import NIGHT, PAPER, TINY, Benchmark, Budget, Scale, Trial
@@ -23,10 +23,10 @@ Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
-class Conclusion:
+class Finding:
     """What an experiment found: tables, verdicts, pictures (drawn on request, so that a page may have them dark)."""
 
-    sheets: tuple[Sheet, ...]
+    sheets: tuple[ResultTable, ...]
     verdicts: tuple[Verdict, ...]
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     records: tuple[Mapping[str, Any], ...] = ()
@@ -43,7 +43,7 @@ class Experiment(abc.ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    place: ClassVar[str]
+    paper_location: ClassVar[str]
     """Where in the paper it is."""
     published: ClassVar[str]
     """What the paper reports, in a sentence or two."""
@@ -65,11 +65,11 @@ class Experiment(abc.ABC):
             raise ValueError(f"`seeds` must be at least 1, got {self.seeds}.")
 
     @abc.abstractmethod
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         """The runs of one recipe, all of a seed before the next."""
 
     @abc.abstractmethod
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         """Tables, figures and verdicts from what the runs of one recipe gave."""
 
     def recipes(self) -> "list[Experiment]":
@@ -79,14 +79,14 @@ class Experiment(abc.ABC):
 
     def trials(self) -> list[Trial]:
         """The runs, in the order in which they are done: whatever is interrupted, what is there can be compared."""
-        return sorted((trial for part in self.recipes() for trial in part.cells()), key=lambda trial: trial.seed)
+        return sorted((trial for part in self.recipes() for trial in part.runs()), key=lambda trial: trial.seed)
 
-    def conclude(self, results: Results) -> Conclusion:
+    def conclude(self, results: Results) -> Finding:
         """What was found; a scale that trains for seconds decides nothing that depends on training."""
-        of = {part: results.only(part.cells()) for part in self.recipes()}
+        of = {part: results.only(part.runs()) for part in self.recipes()}
         if self.trials() and not any(found.outcomes for found in of.values()):
             raise ValueError(f"No run of `{self.name}` is done at scale {self.scale}, so there is nothing to judge.")
-        begun = {part: found for part, found in of.items() if found.outcomes or not part.cells()}
+        begun = {part: found for part, found in of.items() if found.outcomes or not part.runs()}
         parts = {str(part.recipe): part.judge(found) for part, found in begun.items()}
         conclusion = next(iter(parts.values())) if len(parts) == 1 else together(parts)
         if self.scale != "tiny" or not results.outcomes:
@@ -153,9 +153,9 @@ class Experiment(abc.ABC):
         return 32 if self.scale == "tiny" else usual
 
 
-def together(parts: Mapping[str, Conclusion]) -> Conclusion:
+def together(parts: Mapping[str, Finding]) -> Finding:
     """The conclusions of several recipes as one; tables, claims and pictures say which they belong to."""
-    return Conclusion(
+    return Finding(
         sheets=tuple(
             replace(s, title=f"recipe {name}: {s.title}") for name, part in parts.items() for s in part.sheets
         ),

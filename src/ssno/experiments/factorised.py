@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import FACTORISED
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU_2D, TORUS_LI, Budget, Trial, trial
@@ -33,12 +33,12 @@ class Factorised(Experiment):
 
     name: ClassVar[str] = "factorised"
     title: ClassVar[str] = "Factorised variants, TorusLi"
-    place: ClassVar[str] = "Appendix, table of factorised variants"
+    paper_location: ClassVar[str] = "Appendix, table of factorised variants"
     published: ClassVar[str] = "SS-NO 0.0345 < SS-NO-FF 0.0403 < SS-NO-VM 0.0495 < FNO2D-R 0.0718."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = CPU_2D
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         changes: dict[str, Any] = {} if self.published_recipe else {"learning_rate": RATE}
         points = self.points(self.by_scale(cpu=32, night=64, paper=64))
         configs = {name: self.model(kind, n_dims=2, **self.narrow()) for name, kind in MODELS.items()}
@@ -56,7 +56,7 @@ class Factorised(Experiment):
             for name, config in configs.items()
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         claims = [Claim(TORUS_LI.title, better, worse) for better, worse in pairwise(MODELS)]
         printed = {(name, TORUS_LI.title): value for name, value in FACTORISED.items()}
         return compared(self.name, results, claims=claims, printed=printed)

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import torch
 
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import fact
@@ -23,16 +23,16 @@ class FieldOfViewExperiment(Experiment):
 
     name: ClassVar[str] = "field-of-view"
     title: ClassVar[str] = "Field of view of every model"
-    place: ClassVar[str] = "Theorem on universality"
+    paper_location: ClassVar[str] = "Theorem on universality"
     published: ClassVar[str] = "A theorem: universal if every output sees every input; with one-way scans it does not."
 
     def grid(self) -> tuple[int, ...]:
         return (16,) if self.scale == "tiny" else (64,)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         views = {name: self.views(name) for name in MODELS}
         rows = tuple(
             (
@@ -45,9 +45,9 @@ class FieldOfViewExperiment(Experiment):
         )
         full = {name: read.full for name, (read, _) in views.items()}
         blind = 1 - views["ssno-uni"][0].fraction
-        return Conclusion(
+        return Finding(
             (
-                Sheet(
+                ResultTable(
                     "pairs of output and input that are connected", ("model", "share", "full", "Jacobian agrees"), rows
                 ),
             ),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ssno.data.make.datasets import DATASETS
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import FLUIDS
 from ssno.experiments.results import Results
 from ssno.experiments.trial import (
@@ -74,7 +74,7 @@ class FluidTable(Experiment):
     def problems_here(self) -> tuple[Benchmark, ...]:
         return self.problems[:1] if self.scale == "tiny" else self.problems
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(name, problem, seed)
             for seed in self.seed_range()
@@ -107,7 +107,7 @@ class FluidTable(Experiment):
             name, problem, self.recommended(config), points=points, seed=seed, budget=budget, case=case, **changes
         )
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         claims = [
             Claim(problem.title, "SS-NO", name)
             for problem in self.problems
@@ -123,7 +123,7 @@ class NavierStokes(FluidTable):
 
     name: ClassVar[str] = "navier-stokes"
     title: ClassVar[str] = "Navier-Stokes on the torus, 2D"
-    place: ClassVar[str] = "Table of 2D results: TorusLi, TorusVis, TorusVisForce"
+    paper_location: ClassVar[str] = "Table of 2D results: TorusLi, TorusVis, TorusVisForce"
     published: ClassVar[str] = (
         "SS-NO lowest on TorusLi (0.0345, FFNO 0.0409), TorusVis (0.0218, FFNO 0.0231) and TorusVisForce (0.0263, FFNO "
         "0.0326), with the fewest parameters."
@@ -139,7 +139,7 @@ class EulerTable(FluidTable):
 
     name: ClassVar[str] = "euler"
     title: ClassVar[str] = "Compressible Euler, 2D"
-    place: ClassVar[str] = "Table of 2D results: CE-RM, GCE-RT"
+    paper_location: ClassVar[str] = "Table of 2D results: CE-RM, GCE-RT"
     published: ClassVar[str] = (
         "SS-NO lowest on CE-RM (0.0583, U-Net and Factformer 0.064, FFNO 0.0688) and GCE-RT (0.0138, FNO2D 0.0155)."
     )
@@ -147,7 +147,7 @@ class EulerTable(FluidTable):
     problems: ClassVar[tuple[Benchmark, ...]] = (CE_RM, GCE_RT)
     seeded: ClassVar[tuple[str, ...]] = ("SS-NO", "FFNO", "U-Net")
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         """The usual tables, and one for each field of the gas."""
         conclusion = super().judge(results)
         fields = DATASETS[CE_RM.dataset].problem.fields

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ssno.experiments.compared import METRICS
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
@@ -45,7 +45,7 @@ class Headline(Experiment):
 
     name: ClassVar[str] = "headline"
     title: ClassVar[str] = "SS-NO against the baselines, 64 points"
-    place: ClassVar[str] = "Text and figure of 1D results, one resolution"
+    paper_location: ClassVar[str] = "Text and figure of 1D results, one resolution"
     published: ClassVar[str] = (
         "SS-NO lowest on every 1D problem; at 128 points below FFNO by 22, 42, 58 % (KS 0.075, 0.1, 0.125). "
         "SS-NO at 64 points: KS 0.1 0.0048, Burgers 0.0121."
@@ -63,7 +63,7 @@ class Headline(Experiment):
             return tuple(MODELS)
         return ("SS-NO", "FFNO") if self.published_recipe else ("SS-NO", "FFNO", PLAIN)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(name, problem, seed)
             for seed in self.seed_range()
@@ -88,7 +88,7 @@ class Headline(Experiment):
             **changes,
         )
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         printed = {("SS-NO", problem.title): PRINTED[problem.title] for problem in self.problems()}
         extra = {"parameters": results.parameters(), "seconds of training": self.seconds(results)}
         sheets = tuple(
@@ -101,7 +101,7 @@ class Headline(Experiment):
             problem.title: results.there({name: (name, problem.title) for name in self.models()})
             for problem in self.problems()
         }
-        return Conclusion(
+        return Finding(
             sheets,
             tuple(self.verdicts(results)),
             {"headline": lambda: seed_dots(drawn, ylabel="rel_l2 of rollouts")},

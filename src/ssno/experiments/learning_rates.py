@@ -16,9 +16,9 @@ from statistics import geometric_mean
 from typing import ClassVar
 
 from ssno.evaluation.statistics import summarise
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.experiments import airfoils, fluids, swe
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import TORUS_LI, Benchmark, Budget, Scale, Trial
 from ssno.experiments.verdicts import fact, shown
@@ -36,7 +36,7 @@ class LearningRates(fluids.FluidTable):
 
     name: ClassVar[str] = "learning-rates"
     title: ClassVar[str] = "Peak learning rates in 2D, on validation data"
-    place: ClassVar[str] = "Nowhere: how the rates of the 2D table were chosen"
+    paper_location: ClassVar[str] = "Nowhere: how the rates of the 2D table were chosen"
     published: ClassVar[str] = "Nothing; all of its models train at 1e-3."
     problems: ClassVar[tuple[Benchmark, ...]] = (TORUS_LI,)
     seeded: ClassVar[tuple[str, ...]] = ("SS-NO", "FFNO")
@@ -45,13 +45,13 @@ class LearningRates(fluids.FluidTable):
         """Rates are what is compared: one list of runs at every scale."""
         return [self]
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(name, TORUS_LI, seed, epochs=max(1, fluids.EPOCHS[name] // 2), rate=rate, case=f"{rate:g}")
             for seed, name, rate in product(self.seed_range(), self.models(), tried(self.scale))
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         return rates_judged(self.name, results, used=fluids.RATES)
 
 
@@ -61,18 +61,18 @@ class AirfoilRates(airfoils.Airfoils):
 
     name: ClassVar[str] = "airfoil-rates"
     title: ClassVar[str] = "Peak learning rates on aerofoils, on validation data"
-    place: ClassVar[str] = "Nowhere: how the rates of the table of aerofoils were chosen"
+    paper_location: ClassVar[str] = "Nowhere: how the rates of the table of aerofoils were chosen"
     published: ClassVar[str] = "Nothing; Transolver trains at 1e-3."
     cpu_seeds: ClassVar[int] = 1
     cpu: ClassVar[Budget] = replace(airfoils.Airfoils.cpu, epochs=airfoils.Airfoils.cpu.epochs // 2)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(name, seed, rate=rate, case=f"{rate:g}")
             for seed, name, rate in product(self.seed_range(), self.models(), tried(self.scale))
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         return rates_judged(self.name, results, used=airfoils.RATES)
 
 
@@ -82,17 +82,17 @@ class SphereRates(swe.ShallowWaterExperiment):
 
     name: ClassVar[str] = "sphere-rates"
     title: ClassVar[str] = "Peak learning rates on the sphere, on validation data"
-    place: ClassVar[str] = "Nowhere: how the rates of the table of shallow water were chosen"
+    paper_location: ClassVar[str] = "Nowhere: how the rates of the table of shallow water were chosen"
     published: ClassVar[str] = "Nothing."
     cpu_seeds: ClassVar[int] = 1
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             replace(self.cell(name, case, seed, share=0.5, rate=rate), label=f"{name}; {case}", case=f"{rate:g}")
             for seed, case, name, rate in product(self.seed_range(), self.cases(), self.models(), tried(self.scale))
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         used = {f"{name}; {case}": swe.RATES[name] for name in self.models() for case in self.cases()}
         return rates_judged(self.name, results, used=used, metrics=("rel_l2_normalised",))
 
@@ -102,9 +102,7 @@ def tried(scale: Scale) -> tuple[float, ...]:
     return TRIED[:1] if scale == "tiny" else TRIED
 
 
-def rates_judged(
-    name: str, results: Results, *, used: Mapping[str, float], metrics: Sequence[str] = JUDGED
-) -> Conclusion:
+def rates_judged(name: str, results: Results, *, used: Mapping[str, float], metrics: Sequence[str] = JUDGED) -> Finding:
     """The errors of every rate, and whether the rates in use are the best of those tried."""
     judged_by = metrics[0] if len(metrics) == 1 else f"geometric mean of {' and '.join(metrics)}"
     errors: dict[str, dict[str, list[float]]] = {}
@@ -119,9 +117,9 @@ def rates_judged(
         best, rate = min(means, key=lambda case: means[case]), f"{used[label]:g}"
         told = ", ".join(f"{case}: {mean:.3g}" for case, mean in means.items())
         verdicts.append(fact(f"{label}: {rate}, the rate of the table, is the best of those tried", best == rate, told))
-    sheet = Sheet(f"{judged_by} on validation data, peak rate in columns", ("", *rates), tuple(rows))
+    sheet = ResultTable(f"{judged_by} on validation data, peak rate in columns", ("", *rates), tuple(rows))
     figures = {name: lambda: seed_dots(errors, ylabel=judged_by)}
-    return Conclusion((sheet,), tuple(verdicts), figures, tuple(results.records()))
+    return Finding((sheet,), tuple(verdicts), figures, tuple(results.records()))
 
 
 def lowest_error(folder: Path, metrics: Sequence[str]) -> float:

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.normalise import Normalisers
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
@@ -19,7 +19,7 @@ SCORED = (*TRAINING, "spectral_error")
 
 def persistence_error(trial: Trial, metric: str) -> float | None:
     """The error of persistence on the test trajectories of a trial; None where there is none, or no data any more."""
-    if defaults_of(trial.run.data.name).cloud:
+    if dataset_conventions(trial.run.data.name).cloud:
         return None
     try:
         return _errors(trial).get(metric)

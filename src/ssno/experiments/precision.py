@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.compared import compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict
@@ -30,13 +30,13 @@ class PrecisionStudy(Experiment):
 
     name: ClassVar[str] = "precision"
     title: ClassVar[str] = "bf16 against float32 at equal steps"
-    place: ClassVar[str] = "Nowhere: what our speed costs"
+    paper_location: ClassVar[str] = "Nowhere: what our speed costs"
     published: ClassVar[str] = "Nothing; the paper trains in float32."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU, train=2048)
     problems: ClassVar[tuple[Benchmark, ...]] = (KS[0.1], BURGERS, TORUS_LI)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(precision, problem, seed)
             for seed in self.seed_range()
@@ -54,7 +54,7 @@ class PrecisionStudy(Experiment):
         model = self.recommended(self.model(SSNOConfig, n_dims=problem.n_dims, **(self.narrow() if plane else {})))
         return trial(precision, problem, model, points=points, seed=seed, budget=budget, precision=precision)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         notes = ("Seconds are time on the clock of a shared machine and say nothing about speed: docs/performance.md.",)
         return replace(compared(self.name, results, claims=(), notes=notes), verdicts=tuple(self.verdicts(results)))
 

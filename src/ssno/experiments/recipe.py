@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, TINY, Benchmark, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict
@@ -84,7 +84,7 @@ class RecipeStudy(Experiment):
 
     name: ClassVar[str] = "recipe"
     title: ClassVar[str] = "From the paper's recipe to ours, equal wall time"
-    place: ClassVar[str] = "Nowhere: our own study"
+    paper_location: ClassVar[str] = "Nowhere: our own study"
     published: ClassVar[str] = "Nothing; its recipe is AdamW, cosine from 1e-3, 500 epochs, [0, 1] units, noise 1e-3."
     cpu: ClassVar[Budget] = CPU
 
@@ -98,7 +98,7 @@ class RecipeStudy(Experiment):
     def problems(self) -> tuple[Benchmark, ...]:
         return (KS[0.1],) if self.scale == "tiny" else (KS[0.1], BURGERS)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(variant, problem, seed)
             for problem in self.problems()
@@ -117,7 +117,7 @@ class RecipeStudy(Experiment):
         )
         return trial(variant.label, problem, model, points=self.points(64), seed=seed, budget=budget, **variant.options)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         first = KS[0.1].title
         seconds = {t.label: f"{o.seconds:.0f}" for t, o in results.outcomes.items() if (t.case, t.seed) == (first, 0)}
         sheets = tuple(
@@ -128,7 +128,7 @@ class RecipeStudy(Experiment):
             problem.title: results.there({variant.label: (variant.label, problem.title) for variant in self.lines()})
             for problem in self.problems()
         }
-        return Conclusion(
+        return Finding(
             sheets,
             tuple(self.verdicts(results)),
             {"recipe": lambda: seed_rows(drawn, xlabel="rel_l2 of rollouts")},

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import torch
 
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import fact
@@ -28,7 +28,7 @@ class FourierRecovery(Experiment):
 
     name: ClassVar[str] = "recovery"
     title: ClassVar[str] = "Linear state-space layers contain Fourier layers"
-    place: ClassVar[str] = "Proposition: Fourier layers are state-space layers"
+    paper_location: ClassVar[str] = "Proposition: Fourier layers are state-space layers"
     published: ClassVar[str] = (
         "A proof: equal kernels for zero damping, harmonic frequencies and enough states per frequency."
     )
@@ -36,10 +36,10 @@ class FourierRecovery(Experiment):
     def grids(self) -> tuple[int, ...]:
         return (32,) if self.scale == "tiny" else (32, 64, 127, 512)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return []
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         rows, records = [], []
         for seed in self.seed_range():
             for points in self.grids():
@@ -56,9 +56,9 @@ class FourierRecovery(Experiment):
         ]
         good = all(abs(error - bound) <= 0.05 * bound + EXACT for error, bound in fewer.values())
         told = ", ".join(f"{rank}: {error:.3g} ({bound:.3g})" for rank, (error, bound) in fewer.items())
-        return Conclusion(
+        return Finding(
             (
-                Sheet(
+                ResultTable(
                     "largest relative difference of outputs on white noise, float64",
                     ("grid", "difference"),
                     tuple(rows),

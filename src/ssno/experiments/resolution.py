@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.headline import MODELS, RATES
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.persistence import PERSISTENCE, persistence_cell
@@ -21,7 +21,7 @@ class Resolution(Experiment):
 
     name: ClassVar[str] = "resolution"
     title: ClassVar[str] = "Error against resolution"
-    place: ClassVar[str] = "Figure of resolutions"
+    paper_location: ClassVar[str] = "Figure of resolutions"
     published: ClassVar[str] = (
         "SS-NO lowest at every resolution, at its floor from 128 points on; SS-NO (KS 0.1): 0.0162, 0.0048, 0.0027 at "
         "32, 64, 128 points; 30 % below FFNO at 32, 42 % at 128."
@@ -36,7 +36,7 @@ class Resolution(Experiment):
             return {KS[0.1]: (32, 64)}
         return {**dict.fromkeys(KS.values(), (32, 64, 128, 256, 512)), BURGERS: (32, 64, 128)}
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             trial(
                 name,
@@ -63,7 +63,7 @@ class Resolution(Experiment):
         """A model's own peak learning rate, where the recipe is ours."""
         return {} if self.published_recipe else {"learning_rate": RATES[name]}
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         sheets = tuple(
             self.sheet(results, problem, metric)
             for metric in ("rel_l2", "rel_l2_unit_interval", "rel_l2_onestep")
@@ -77,7 +77,7 @@ class Resolution(Experiment):
             for problem, grids in self.grids().items()
         }
         ticks = sorted({float(n) for grids in self.grids().values() for n in grids})
-        return Conclusion(
+        return Finding(
             sheets,
             tuple(self.verdicts(results)),
             {
@@ -88,7 +88,7 @@ class Resolution(Experiment):
             tuple(results.records()),
         )
 
-    def sheet(self, results: Results, problem: Benchmark, metric: str) -> Sheet:
+    def sheet(self, results: Results, problem: Benchmark, metric: str) -> ResultTable:
         """The errors of one problem, models in rows, grids in columns; in [0, 1] units also what the paper prints."""
         grids = self.grids()[problem]
         rows = [
@@ -102,7 +102,7 @@ class Resolution(Experiment):
         of_case = {trial.case: trial for trial in results.outcomes}
         first = [of_case.get(f"{problem.title}, {points}") for points in grids]
         rows.append((PERSISTENCE, *("" if trial is None else persistence_cell(trial, metric) for trial in first)))
-        return Sheet(
+        return ResultTable(
             f"{problem.title}: {metric} on test trajectories, mean ± standard deviation over seeds",
             ("", *(f"{points} points" for points in grids)),
             tuple(rows),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ssno.base import number, read_json, write_json
 from ssno.evaluation.statistics import SeedSummary, summarise
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.experiments.persistence import PERSISTENCE, persistence_cell
 from ssno.experiments.trial import Trial
 from ssno.experiments.verdicts import Verdict, below, shown
@@ -130,7 +130,7 @@ class Results:
         metric: str = "rel_l2",
         published: Mapping[tuple[str, str], float] | None = None,
         extra: Mapping[str, Mapping[str, str]] | None = None,
-    ) -> Sheet:
+    ) -> ResultTable:
         """Rows and columns as they come, mean ± spread over seeds, `extra` columns first; persistence last.
 
         `published` values stand beside the metric that they most likely are, and beside no other.
@@ -155,7 +155,7 @@ class Results:
         if any(still.values()):
             values = [cell for case, text in still.items() for cell in ([text, ""] if case in printed else [text])]
             rows.append((PERSISTENCE, *("" for _ in extra), *values))
-        return Sheet(title, tuple(headings), tuple(rows))
+        return ResultTable(title, tuple(headings), tuple(rows))
 
     def published_metric(self) -> str:
         """What the paper prints: rollouts in its [0, 1] units, where a single field makes these one error."""

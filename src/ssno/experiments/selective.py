@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Budget, Trial, trial
 from ssno.models.ssno import SSNOConfig
@@ -29,12 +29,12 @@ class Selective(Experiment):
 
     name: ClassVar[str] = "selective"
     title: ClassVar[str] = "Modes that follow the input, 64 points"
-    place: ClassVar[str] = "Nowhere: the outlook of the appendix on aerofoils"
+    paper_location: ClassVar[str] = "Nowhere: the outlook of the appendix on aerofoils"
     published: ClassVar[str] = "Nothing; it expects input-dependent modes (Mamba) to help where dynamics vary in space."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU, valid=16, tested=64, evaluations=1)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         labels = tuple(KINDS) if self.scale == "cpu" else (LINEAR, SELECTIVE)
         return [self.cell(label, index, seed) for seed in self.seed_range() for index in (0, 1) for label in labels]
 
@@ -47,7 +47,7 @@ class Selective(Experiment):
             label, PROBLEMS[problem], self.recommended(model), points=self.points(64), seed=seed, budget=budget
         )
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         claims = [Claim(one.title, SELECTIVE, other) for one in PROBLEMS for other in (LINEAR, FEW)]
         notes = ("Seconds are time on the clock of a shared machine; trajectories were chosen by CPU time.",)
         return compared(self.name, results, claims=claims, notes=notes)

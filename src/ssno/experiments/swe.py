@@ -25,8 +25,8 @@ from ssno.data.windows import Window
 from ssno.evaluation.sphere import STEPS, SphereScores, score_on_sphere, score_rule, sphere_sheet
 from ssno.evaluation.sphere_rules import coarse_solver, equivariant_linear, mean_rule, persistence_rule, zonal_linear
 from ssno.evaluation.statistics import summarise
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import SPHERE
 from ssno.experiments.results import Results
 from ssno.experiments.trial import Budget, Trial
@@ -67,7 +67,7 @@ class ShallowWaterExperiment(Experiment):
 
     name: ClassVar[str] = "swe"
     title: ClassVar[str] = "Shallow water on the sphere"
-    place: ClassVar[str] = "Appendix, table of shallow water on the sphere"
+    paper_location: ClassVar[str] = "Appendix, table of shallow water on the sphere"
     published: ClassVar[str] = (
         "Trained on 10 steps; error at t = 20, 50, 100: SFNO 0.0656, 0.599, 2.82; SS-NO 0.0263, 0.254, 1.28."
     )
@@ -106,7 +106,7 @@ class ShallowWaterExperiment(Experiment):
     def budget(self) -> Budget:
         return replace(self.cpu, preset="paper", epochs=16) if self.scale == "night" else super().budget
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(label, case, seed)
             for seed in self.seed_range()
@@ -136,10 +136,10 @@ class ShallowWaterExperiment(Experiment):
         )
         return Trial(label, case, run, budget.tested)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         judged = {case: Judged(self, results, case) for case in CASES if any(t.case == case for t in results.outcomes)}
         panels = {case: one.lines() for case, one in judged.items()}
-        return Conclusion(
+        return Finding(
             (*(sheet for one in judged.values() for sheet in one.sheets()), published_table()),
             tuple(verdict for one in judged.values() for verdict in one.verdicts()),
             {"swe": lambda: seed_lines(panels, xlabel="step", ylabel="rel_l2_area", xscale="log")},
@@ -195,7 +195,7 @@ class Judged:
         """A number of every seed."""
         return [both[projected].at(name, step) for both in self.scores[label]]
 
-    def sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[ResultTable]:
         """Rules, then models: raw, squared and projected, with their energy at the last step."""
         yield sphere_sheet(f"{self.case}: forecasts that cost nothing, rel_l2_area", self.rules, steps=self.steps)
         for title, name, projected in (
@@ -209,7 +209,7 @@ class Judged:
                 energy = shown(summarise(self.at(label, self.steps[-1], projected=projected, name="energy_ratio")))
                 rows.append((label, self.results.parameters()[label], *cells, energy))
             headings = ("", "parameters", *(f"t = {step}" for step in self.steps), f"energy at {self.steps[-1]}")
-            yield Sheet(f"{self.case}: {title}", headings, tuple(rows))
+            yield ResultTable(f"{self.case}: {title}", headings, tuple(rows))
 
     def lines(self) -> dict[str, dict[float, list[float]]]:
         """Error against step, for the picture; what diverged is left out."""
@@ -251,14 +251,14 @@ class Judged:
             yield fact(claim, max(values) < rule, told)
 
 
-def published_table() -> Sheet:
+def published_table() -> ResultTable:
     """What is printed, and its square root: which of the two the paper means it does not say."""
     rows = tuple(
         (name, *(f"{value:g}" for value in values), *(f"{value**0.5:.3f}" for value in values))
         for name, values in SPHERE.items()
     )
     steps = ("t = 20", "t = 50", "t = 100")
-    return Sheet(
+    return ResultTable(
         "The paper's numbers, and their square roots in case they are squares",
         ("published", *steps, *(f"root, {step}" for step in steps)),
         rows,

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ssno.base import from_text, read_regular, unknown_name
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.options import DataOptions
 from ssno.experiments.trial import Trial
 from ssno.models.registry import named_model
@@ -83,7 +83,7 @@ class RunSweep:
         given = {**self.run, **variant}
         name = given.get("data.name", DataOptions().name)
         values: dict[str, Any] = {
-            "alignment": defaults_of(str(name)).alignment,
+            "alignment": dataset_conventions(str(name)).alignment,
             "train": asdict(recipe(self.recipe, dataset=str(name))),
         }
         if "model.model" in given:

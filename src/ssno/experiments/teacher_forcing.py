@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import FORCED_PROBLEMS, TEACHER_FORCING
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, Benchmark, Budget, Trial, trial
@@ -26,7 +26,7 @@ class TeacherForcing(Experiment):
 
     name: ClassVar[str] = "teacher-forcing"
     title: ClassVar[str] = "Teacher forcing, 1D"
-    place: ClassVar[str] = "Appendix, table of teacher forcing in 1D"
+    paper_location: ClassVar[str] = "Appendix, table of teacher forcing in 1D"
     published: ClassVar[str] = (
         "KS 0.1: at 128 points teacher forcing 0.0027 against 0.0034, at 32 points 0.0162 against 0.0135: better on "
         "fine grids, worse on coarse ones."
@@ -40,7 +40,7 @@ class TeacherForcing(Experiment):
     def resolutions(self) -> tuple[int, ...]:
         return self.by_scale(tiny=(32,), cpu=(128, 32), paper=(128, 64, 32))
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             trial(
                 row(mode, points),
@@ -57,7 +57,7 @@ class TeacherForcing(Experiment):
             for mode, forced in MODES.items()
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         printed = {
             (row(mode, points), title): value
             for mode, forced in MODES.items()
@@ -76,7 +76,7 @@ class TeacherForcing(Experiment):
             for problem in self.problems()
         }
         ticks = [float(points) for points in resolutions]
-        return Conclusion(
+        return Finding(
             sheets,
             tuple(self.verdicts(results)),
             {

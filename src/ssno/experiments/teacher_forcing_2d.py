@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import TEACHER_FORCING_2D
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU_2D, TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE, Benchmark, Budget, Trial, trial
@@ -20,7 +20,7 @@ class TeacherForcing2D(Experiment):
 
     name: ClassVar[str] = "teacher-forcing-2d"
     title: ClassVar[str] = "Teacher forcing, 2D"
-    place: ClassVar[str] = "Appendix, table of teacher forcing in 2D"
+    paper_location: ClassVar[str] = "Appendix, table of teacher forcing in 2D"
     published: ClassVar[str] = (
         "Teacher forcing better on all three: TorusLi 0.0345 against 0.0546, TorusVis 0.0218 against 0.0385, "
         "TorusVisForce 0.0263 against 0.0371."
@@ -29,7 +29,7 @@ class TeacherForcing2D(Experiment):
     cpu: ClassVar[Budget] = replace(CPU_2D, train=48)
     problems: ClassVar[tuple[Benchmark, ...]] = (TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         points = self.points(self.by_scale(cpu=32, night=64, paper=64))
         model = self.recommended(self.model(SSNOConfig, n_dims=2, **self.narrow()))
         return [
@@ -48,6 +48,6 @@ class TeacherForcing2D(Experiment):
             for mode, forcing in MODES.items()
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         claims = [Claim(problem.title, "teacher forcing", "unrolled", paired=True) for problem in self.problems]
         return compared(self.name, results, claims=claims, printed=TEACHER_FORCING_2D)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.evaluation.power_law import PowerLaw, fit_power_law
-from ssno.evaluation.tables import Sheet
+from ssno.evaluation.tables import ResultTable
 from ssno.experiments.compared import METRICS
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.headline import PLAIN, PRINTED, Headline
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, KS, PAPER, Benchmark, Budget, Trial
@@ -38,7 +38,7 @@ class TrainingBudget(Experiment):
 
     name: ClassVar[str] = "budget"
     title: ClassVar[str] = "SS-NO and FFNO as training grows"
-    place: ClassVar[str] = "Nowhere: how far our short trainings carry"
+    paper_location: ClassVar[str] = "Nowhere: how far our short trainings carry"
     published: ClassVar[str] = "After 500 epochs, SS-NO at 64 points: KS 0.1 0.0048, Burgers 0.0121."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = CPU
@@ -66,7 +66,7 @@ class TrainingBudget(Experiment):
         more = self.scale == "night" and budget == self.longest and not seed
         return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if more else ()))
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         """Small budgets first."""
         return [
             self.cell(name, problem, budget, seed)
@@ -88,7 +88,7 @@ class TrainingBudget(Experiment):
         )
         return replace(made, label=row(name, budget))
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         sheets = [
             results.sheet(f"{metric}: {what}; mean ± standard deviation over seeds", metric=metric)
             for metric, what in METRICS.items()
@@ -99,7 +99,7 @@ class TrainingBudget(Experiment):
         }
         drawn = {problem.title: {name: self.rungs(results, name, problem) for name in MODELS} for problem in laws}
         ends = {problem.title: (self.seen(PAPER, problem), found) for problem, found in laws.items() if found}
-        return Conclusion(
+        return Finding(
             (*sheets, *([self.extrapolated(laws)] if any(laws.values()) else [])),
             tuple(self.verdicts(results)),
             {"budget": lambda: budget_curves(drawn, ends, ylabel="rel_l2 of rollouts, [0, 1] units", printed=PRINTED)},
@@ -127,7 +127,7 @@ class TrainingBudget(Experiment):
             return None
         return fit_power_law([rung.trajectories for rung in found], [rung.error for rung in found])
 
-    def extrapolated(self, laws: dict[Benchmark, dict[str, PowerLaw]]) -> Sheet:
+    def extrapolated(self, laws: dict[Benchmark, dict[str, PowerLaw]]) -> ResultTable:
         """What 500 epochs would give."""
         rows = []
         for problem, found in laws.items():
@@ -137,7 +137,7 @@ class TrainingBudget(Experiment):
                 printed = f"{PRINTED[problem.title]:g}" if name == "SS-NO" else ""
                 rows.append((problem.title, name, f"{law.exponent:.3f} ± {law.exponent_error:.3f}", told, printed))
         headings = ("", "", "error ~ trajectories to the power", "at 500 epochs (95 % interval)", "paper")
-        return Sheet(f"{METRIC} extrapolated by a power law through all budgets and seeds", headings, tuple(rows))
+        return ResultTable(f"{METRIC} extrapolated by a power law through all budgets and seeds", headings, tuple(rows))
 
     def verdicts(self, results: Results) -> Iterator[Verdict]:
         """Who is ahead at each budget, and how far from the printed number the largest one ends."""

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.statistics import summarise
 from ssno.evaluation.sublattices import on_sublattices
-from ssno.evaluation.tables import Sheet
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.evaluation.tables import ResultTable
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.fluids import HALF
 from ssno.experiments.persistence import PERSISTENCE, persistence_scores
 from ssno.experiments.results import Results
@@ -96,7 +96,7 @@ class Transfer(Experiment):
 
     name: ClassVar[str] = "transfer"
     title: ClassVar[str] = "Forecasts on other grids without new training"
-    place: ClassVar[str] = "Nowhere: our own study"
+    paper_location: ClassVar[str] = "Nowhere: our own study"
     published: ClassVar[str] = "Nothing; its models are trained anew on every grid."
     cpu: ClassVar[Budget] = replace(CPU, train=512, valid=32, tested=32)
 
@@ -111,7 +111,7 @@ class Transfer(Experiment):
     def models(self) -> tuple[str, ...]:
         return (BAND, "FFNO") if self.scale == "tiny" else tuple(MODELS)
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             cell
             for seed in self.seed_range()
@@ -155,7 +155,7 @@ class Transfer(Experiment):
         there = min(budget.train or 10**9, problem.available(budget.preset)["train"])
         return replace(budget, train=there // part) if part > 1 else budget
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         errors, still = self.errors(results), self.persistence(results)
         drawn = {
             case: {name: by_points for name, by_points in rows.items() if not name.endswith(SHARE)}
@@ -178,7 +178,7 @@ class Transfer(Experiment):
             for seed, one in enumerate(found)
         ]
         ticks = sorted({float(points) for plan in self.problems().values() for points in plan.scored})
-        return Conclusion(
+        return Finding(
             (*sheets, *self.shared_sheets(errors, still)),
             (*self.finer(errors), *self.lowest(errors), *self.shared(errors)),
             {
@@ -223,16 +223,16 @@ class Transfer(Experiment):
             }
         return found
 
-    def sheet(self, case: str, rows: dict[str, ByPoints], still: ByPoints, metric: str) -> Sheet:
+    def sheet(self, case: str, rows: dict[str, ByPoints], still: ByPoints, metric: str) -> ResultTable:
         """A metric of every row on every grid, persistence last."""
         grids = sorted({points for by_points in rows.values() for points in by_points})
         lines = tuple(
             (name, *(cell(by_points.get(points), metric) for points in grids))
             for name, by_points in {**rows, PERSISTENCE: still}.items()
         )
-        return Sheet(f"{metric}: {METRICS[metric]}; {case}", ("", *(f"{n} points" for n in grids)), lines)
+        return ResultTable(f"{metric}: {METRICS[metric]}; {case}", ("", *(f"{n} points" for n in grids)), lines)
 
-    def shared_sheets(self, errors: Errors, still: Mapping[str, ByPoints]) -> Iterator[Sheet]:
+    def shared_sheets(self, errors: Errors, still: Mapping[str, ByPoints]) -> Iterator[ResultTable]:
         """One model for several grids beside a model for each."""
         for problem, plan in self.problems().items():
             for grids in plan.together:
@@ -242,7 +242,7 @@ class Transfer(Experiment):
                 rows = tuple((str(n), *(cell(found.get(n)) for found in (one, apart, alone, nothing))) for n in grids)
                 each = f"a model for each, 1/{len(grids)} {SHARE}"
                 headings = ("points", "one model", each, "a model for each, all batches", PERSISTENCE)
-                yield Sheet(f"{problem.title}: {together(grids)}, rel_l2", headings, rows)
+                yield ResultTable(f"{problem.title}: {together(grids)}, rel_l2", headings, rows)
 
     def one_and_each(self, errors: Errors, problem: Benchmark, grids: Sequence[int]) -> tuple[ByPoints, ByPoints]:
         """One model for several grids, and models for each that took as long together."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ssno.data.context import NONE
-from ssno.data.defaults import defaults_of
-from ssno.data.division import hold_out
+from ssno.data.defaults import dataset_conventions
+from ssno.data.division import holdout
 from ssno.data.make.datasets import DATASETS, Preset, split_name
 from ssno.data.options import DataOptions
 from ssno.data.windows import Protocol, Window
@@ -53,7 +53,7 @@ class Benchmark:
         size = DATASETS[split_name(self.dataset)[0]].sizes[preset]
         if size.valid:
             return {"train": size.train, "valid": size.valid}
-        return {split: len(rows) for split, rows in hold_out(size.train).items()}
+        return {split: len(rows) for split, rows in holdout(size.train).items()}
 
 
 KS = {viscosity: Benchmark(f"KS {viscosity:g}", "ks", viscosity) for viscosity in (0.075, 0.1, 0.125)}
@@ -146,6 +146,6 @@ def trial(
         model=replace(model, **problem.channels()).for_grid([points] * problem.n_dims),
         train=options,
         window=Window(protocol=protocol, size=model.frames_seen()),
-        alignment=defaults_of(problem.dataset).alignment,
+        alignment=dataset_conventions(problem.dataset).alignment,
     )
     return Trial(label, case or problem.title, run, budget.tested)

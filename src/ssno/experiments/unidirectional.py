@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.paper import UNIDIRECTIONAL
 from ssno.experiments.results import Results
 from ssno.experiments.trial import BURGERS, CPU, CPU_2D, TORUS_LI, Benchmark, Budget, Trial, trial
@@ -25,7 +25,7 @@ class Directions(Experiment):
     grids: ClassVar[tuple[int, int]]
     """Points at scale `cpu` (and `night`), and as published."""
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         few, many = self.grids
         models = {name: self.model(kind, n_dims=self.problem.n_dims) for name, kind in KINDS.items()}
         return [
@@ -42,7 +42,7 @@ class Directions(Experiment):
             for label, model in models.items()
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         case = self.problem.title
         printed = {(label, BURGERS.title): UNIDIRECTIONAL[kind.name] for label, kind in KINDS.items()}
         claims = [Claim(case, "two-way", "one-way"), Claim(case, "two-way", "one-way", factor=10.0)]
@@ -61,7 +61,7 @@ class Unidirectional(Directions):
 
     name: ClassVar[str] = "unidirectional"
     title: ClassVar[str] = "One-way against two-way scans, Burgers"
-    place: ClassVar[str] = "Appendix, text on one-way scans"
+    paper_location: ClassVar[str] = "Appendix, text on one-way scans"
     published: ClassVar[str] = "One-way stagnates at 0.075, two-way reaches 0.007: more than ten times lower."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU, train=512, epochs=4)
@@ -75,7 +75,7 @@ class Unidirectional2D(Directions):
 
     name: ClassVar[str] = "unidirectional-2d"
     title: ClassVar[str] = "One-way against two-way scans, TorusLi"
-    place: ClassVar[str] = "Appendix, figure on one-way scans"
+    paper_location: ClassVar[str] = "Appendix, figure on one-way scans"
     published: ClassVar[str] = "Curves without numbers: one-way stops improving early."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU_2D, train=64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ssno.experiments.compared import Claim, compared
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU_2D, GRAY_SCOTT_CHANNEL, HEAT_BOX, Benchmark, Budget, Trial, trial
 from ssno.models.baselines.ffno import FFNOConfig
@@ -43,7 +43,7 @@ class Walls(Experiment):
 
     name: ClassVar[str] = "walls"
     title: ClassVar[str] = "Beyond a wall: six boundaries, 2D"
-    place: ClassVar[str] = "Nowhere: our own study"
+    paper_location: ClassVar[str] = "Nowhere: our own study"
     published: ClassVar[str] = "Nothing; all of its problems are periodic."
     cpu_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget] = replace(CPU_2D, train=64, valid=8, tested=16, evaluations=2)
@@ -52,7 +52,7 @@ class Walls(Experiment):
         """Our recipe's choice is what is looked for: one list of runs at every scale."""
         return [self]
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             self.cell(label, problem, seed)
             for seed in self.seed_range()
@@ -83,7 +83,7 @@ class Walls(Experiment):
         walls = tuple(axis for axis, circle in enumerate(periodic) if not circle)
         return replace(plain, boundary=beyond, coordinates=True, coordinate_axes=walls)
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         claims = [
             Claim(problem.title, label, other) for problem in PERIODIC for label in BOUNDARIES for other in OTHERS
         ]

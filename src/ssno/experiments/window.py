@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.experiments.experiment import Conclusion, Experiment
+from ssno.experiments.experiment import Experiment, Finding
 from ssno.experiments.results import Results
 from ssno.experiments.trial import CPU, KS, Budget, Trial, trial
 from ssno.experiments.verdicts import Verdict
@@ -24,7 +24,7 @@ class MemoryWindow(Experiment):
 
     name: ClassVar[str] = "window"
     title: ClassVar[str] = "Memory windows, KS 0.075"
-    place: ClassVar[str] = "Appendix, figures of memory windows"
+    paper_location: ClassVar[str] = "Appendix, figures of memory windows"
     published: ClassVar[str] = (
         "Two figures: K = 0 far worse, gains until about K = 8, flat beyond; teacher forcing less stable and higher."
     )
@@ -34,7 +34,7 @@ class MemoryWindow(Experiment):
     def windows(self) -> tuple[int, ...]:
         return self.by_scale(tiny=(0, 4), cpu=(0, 1, 4, 8), paper=(0, 1, 2, 4, 8, 12, 16, 20))
 
-    def cells(self) -> list[Trial]:
+    def runs(self) -> list[Trial]:
         return [
             trial(
                 f"K = {window}",
@@ -52,7 +52,7 @@ class MemoryWindow(Experiment):
             for window in self.windows()
         ]
 
-    def judge(self, results: Results) -> Conclusion:
+    def judge(self, results: Results) -> Finding:
         sheets = tuple(
             results.sheet(f"{metric} of 25 frames from one given frame", metric=metric)
             for metric in ("rel_l2", "rel_l2_onestep")
@@ -65,7 +65,7 @@ class MemoryWindow(Experiment):
             mode: {label: found[0][1].curve for label in labels if (found := results.find(label, mode))}
             for mode in MODES
         }
-        return Conclusion(
+        return Finding(
             sheets,
             tuple(self.verdicts(results)),
             {

@@ -30,7 +30,7 @@ from ssno.data.store.storage import Layout
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import stream
-from ssno.forecasting.runaway import ForecastDiverged, OnDivergence, Runaway
+from ssno.forecasting.runaway import Divergence, ForecastDiverged, OnDivergence
 from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
 
 Report = Callable[[int, int], None]
@@ -65,7 +65,7 @@ class Prediction:
     steps: int
     """Frames that were written of each."""
     times: tuple[float, float]
-    runaways: tuple[Runaway, ...]
+    runaways: tuple[Divergence, ...]
     seconds: float
     steps_asked: int
     trained_steps: int | None
@@ -192,7 +192,7 @@ def predict(
             **({} if forecaster.mask is None else {"mask_field": forecaster.mask}),
         },
     )
-    runaways, departures, kept, recorded = list[Runaway](), list[Departure](), steps, forecaster.envelope is not None
+    runaways, departures, kept, recorded = list[Divergence](), list[Departure](), steps, forecaster.envelope is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         whole_file(path) as partial,

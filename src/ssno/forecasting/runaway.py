@@ -14,7 +14,7 @@ OnDivergence = Literal["stop", "continue"]
 
 
 @dataclass(frozen=True)
-class Runaway:
+class Divergence:
     """A forecast that left the realm of fields: which trajectory, at which predicted step (from 0), and why."""
 
     trajectory: int
@@ -30,7 +30,7 @@ class Runaway:
 class ForecastDiverged(RuntimeError):
     """A forecast diverged at its first step, so that nothing of it is worth keeping."""
 
-    def __init__(self, first: Runaway):
+    def __init__(self, first: Divergence):
         super().__init__(first)
         self.first = first
 

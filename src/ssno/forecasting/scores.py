@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ssno.base.device import float64
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import FrameRoles, Window, next_frames, slot_context
+from ssno.data.windows import Window, WindowPlan, next_frames, slot_context
 from ssno.forecasting.area import areas
 from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.ensemble import Ensemble
@@ -28,7 +28,7 @@ from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.masks import find_outside, hold
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, Runaway
+from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, Divergence
 from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
 from ssno.metrics.relative import frame_errors, trajectory_errors, weighed, with_room
 from ssno.metrics.runaway import NEVER, largest, runaway_step
@@ -53,7 +53,7 @@ class Scores:
     step_errors: tuple[float, ...]
     trajectory_errors: tuple[float, ...]
     step_quartiles: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    runaways: tuple[Runaway, ...] = ()
+    runaways: tuple[Divergence, ...] = ()
     departures: tuple[Departure, ...] = ()
 
 
@@ -134,7 +134,7 @@ def score_forecasts(
         metrics = FOR_CLOUDS & set(metrics)
     plan = window.plan(len(data.times))
     collected: dict[str, list[Tensor]] = {}
-    runaways: list[Runaway] = []
+    runaways: list[Divergence] = []
     for chosen, read in batches(data, batch_size):
         frames = read if device is None else read.to(device)
         forecast = predict(frames, chosen)
@@ -192,16 +192,16 @@ def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:
         yield chosen, data.read(chosen)
 
 
-def elapsed(data: Trajectories, plan: FrameRoles) -> list[float]:
+def elapsed(data: Trajectories, plan: WindowPlan) -> list[float]:
     """Time of every scored frame since the last given one."""
     return [float(data.times[frame] - data.times[plan.start]) for frame in plan.scored]
 
 
-def find_runaways(forecast: Tensor, frames: Frames, plan: FrameRoles, *, first: int) -> list[Runaway]:
+def find_runaways(forecast: Tensor, frames: Frames, plan: WindowPlan, *, first: int) -> list[Divergence]:
     """Forecasts with a frame that is not finite or 10 times above anything in the whole true trajectory."""
     steps = runaway_step(forecast, largest(frames.state[:, plan.given.start :])).tolist()
     return [
-        Runaway(first + index, step, TOO_LARGE if forecast[index, step].isfinite().all() else NOT_FINITE)
+        Divergence(first + index, step, TOO_LARGE if forecast[index, step].isfinite().all() else NOT_FINITE)
         for index, step in enumerate(steps)
         if step != NEVER
     ]

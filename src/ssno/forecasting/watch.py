@@ -2,9 +2,9 @@
 
 At every step the smallest and the largest value of each field, its mean (held to the given one where training conserved
 it) and its energy in each band of waves are compared with those of the training data (`ssno.data.envelope`). The first
-step of each trajectory beyond them is a `Departure`: a reason for doubt, nothing more. A `Runaway` is the end: values
-that are not finite, or beyond ten times the largest that is known: given, recorded of the training data, or |shift| +
-scale of the units.
+step of each trajectory beyond them is a `Departure`: a reason for doubt, nothing more. A `Divergence` is the end:
+values that are not finite, or beyond ten times the largest that is known: given, recorded of the training data, or
+|shift| + scale of the units.
 
 A forecaster from before envelopes were recorded is held to its given frames and its units instead
 (`Envelope.guessed`). Memory does not grow with the horizon; small frames are looked at a few at a time, which makes
@@ -25,7 +25,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.masks import Outside
 from ssno.forecasting.rollout import Context, known_fields
-from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, OnDivergence, Runaway
+from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, Divergence, OnDivergence
 from ssno.metrics.runaway import NEVER, largest, runaway_step
 from ssno.pde.problems.problem import Axis, GridType
 
@@ -165,11 +165,11 @@ class ForecastWatch:
         self.settle()
         return max(0, min(self.steps, *(int(first.min()) for first in self.bad.values())))
 
-    def runaways(self, *, first_trajectory: int = 0) -> tuple[Runaway, ...]:
+    def runaways(self, *, first_trajectory: int = 0) -> tuple[Divergence, ...]:
         """The ends so far, by trajectory, counted from `first_trajectory`, then by step."""
         self.settle()
         found = [
-            Runaway(first_trajectory + row, int(first[row]), reason)
+            Divergence(first_trajectory + row, int(first[row]), reason)
             for reason, first in self.bad.items()
             for row in (first != NOT_YET).nonzero().flatten().tolist()
         ]

@@ -1,57 +1,57 @@
 """Learnable pieces that models are made of."""
 
-from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
+from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
 from ssno.layers.factorised_attention import FactorisedAttention
 from ssno.layers.gate import gate
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.memory import MemoryKernel, TemporalMemory
 from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes, fast_start
 from ssno.layers.pointwise import Pointwise, coordinates, with_coordinates
-from ssno.layers.product import AddedMemory, ProductScan, ProductSweep
+from ssno.layers.product import ProductAxialScan, ProductScan, ResidualMemory
 from ssno.layers.s4 import S4Block
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
 from ssno.layers.spectral import SpectralConvolution
 from ssno.layers.sweeps import (
-    AxisSweep,
-    FlattenedSweep,
-    OneWaySweep,
-    ParallelSweep,
+    AxialScan,
+    BidirectionalScan,
+    ParallelAxialScan,
+    RasterScan,
     Residual,
-    Sweep,
-    TwoWayScan,
+    SpatialScan,
+    UnidirectionalScan,
     along,
 )
 
 __all__ = [
-    "AddedMemory",
-    "AxisSweep",
+    "AxialScan",
+    "BidirectionalScan",
+    "ChannelMLP",
     "Damping",
+    "DiscretisedKernels",
     "FactorisedAttention",
-    "FlattenedSweep",
     "Frequency",
     "GatedBlock",
-    "Head",
     "LinearSSM",
     "LinearSweep",
     "MemoryKernel",
     "ModeOptions",
     "Modes",
-    "OneWaySweep",
-    "ParallelSweep",
+    "ParallelAxialScan",
     "Pointwise",
+    "ProductAxialScan",
     "ProductScan",
-    "ProductSweep",
+    "RasterScan",
     "Residual",
+    "ResidualMemory",
     "S4Block",
     "S4DBlock",
-    "ScanWeights",
     "SelectiveBlock",
+    "SpatialScan",
     "SpectralConvolution",
-    "Sweep",
     "TemporalMemory",
-    "TwoWayScan",
+    "UnidirectionalScan",
     "along",
     "coordinates",
     "fast_start",

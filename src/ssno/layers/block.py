@@ -82,7 +82,7 @@ class GatedBlock(nn.Module, abc.ABC):
         """The kernel with the skip as one more tap at distance zero."""
         return with_skip(self.kernel(length, spacing=spacing), self.skip)
 
-    def with_ends(self, weights: "ScanWeights", length: int) -> "ScanWeights":
+    def with_ends(self, weights: "DiscretisedKernels", length: int) -> "DiscretisedKernels":
         """Weights of a scan of this block and its like, with what lies beyond the ends of a line: here nothing."""
         return weights
 
@@ -95,7 +95,7 @@ class CarryingBlock(GatedBlock):
         """The scan and skip x, by carrying states along."""
 
 
-class ScanWeights(NamedTuple):
+class DiscretisedKernels(NamedTuple):
     """What one scan needs of its blocks (one, or one per direction) on axes of one length and spacing."""
 
     blocks: tuple[GatedBlock, ...]
@@ -145,14 +145,14 @@ class ScanWeights(NamedTuple):
         lines = x.shape[1] * x.shape[3]
         return fused(x, self.taps, self.mix, self.bias) and choose_for_taps(self.taps, lines) == "fused"
 
-    def prepared(self, lines: int) -> "ScanWeights":
+    def prepared(self, lines: int) -> "DiscretisedKernels":
         """The same, ready for many scans of so many lines each."""
         if self.taps is None:
             return self
         return self._replace(matrix=prepared_taps(self.taps, self.directions, periodic=self.periodic, lines=lines))
 
 
-def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[ScanWeights]:
+def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[DiscretisedKernels]:
     """Weights for scans given as (blocks, length, spacing), in order; the kernels of like blocks are sampled together.
 
     A kernel costs little, but many small operations; sixteen of them cost sixteen times as many.
@@ -167,7 +167,7 @@ def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> li
         return _sampled(scans)
 
 
-def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[ScanWeights]:
+def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[DiscretisedKernels]:
     blocks = [block for scan, _, _ in scans for block in scan]
     mixes = torch.stack([block.mix.weight for block in blocks]).split([len(scan) for scan, _, _ in scans])
     biases = torch.stack([block.mix.bias for block in blocks]).split([len(scan) for scan, _, _ in scans])
@@ -185,7 +185,7 @@ def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[S
         for index, part in zip(members, fitting, strict=True):
             taps[index] = part
     return [
-        scan[0].with_ends(ScanWeights(tuple(scan), *parts), length)
+        scan[0].with_ends(DiscretisedKernels(tuple(scan), *parts), length)
         for (scan, length, _), *parts in zip(scans, samplings, taps, mixes, biases, strict=True)
     ]
 
@@ -203,7 +203,7 @@ def _carries(block: GatedBlock, sampling: Sampling) -> bool:
 
 
 def gated_scan(
-    x: Float[Tensor, "h o l i"], weights: ScanWeights, *, residual_weight: int = 0
+    x: Float[Tensor, "h o l i"], weights: DiscretisedKernels, *, residual_weight: int = 0
 ) -> Float[Tensor, "h o l i"]:
     """Scan along l with every block in its direction, gate, add up, and add `residual_weight` times x."""
     channels, outer, length, inner = x.shape

@@ -25,10 +25,10 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from ssno.layers.block import GatedBlock, ScanWeights
+from ssno.layers.block import DiscretisedKernels, GatedBlock
 from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import Residual, Sweep, TwoWayScan
+from ssno.layers.sweeps import BidirectionalScan, Residual, SpatialScan
 from ssno.transforms.sphere import transform_of
 from ssno.transforms.sphere_grid import SphereGrid
 
@@ -52,7 +52,7 @@ class LatitudeGain(nn.Module):
         return torch.addcmul(shift, field, gain)
 
 
-class GreatCircleSweep(Sweep):
+class GreatCircleScan(SpatialScan):
     """Gain and shift by latitude, then a two-way scan along all great circles."""
 
     def __init__(
@@ -60,7 +60,7 @@ class GreatCircleSweep(Sweep):
     ):
         super().__init__()
         self.latitude = LatitudeGain(channels)
-        scan = TwoWayScan(channels, d_state=d_state, residual=residual, boundary="wrapped", options=options)
+        scan = BidirectionalScan(channels, d_state=d_state, residual=residual, boundary="wrapped", options=options)
         self.scans = nn.ModuleList([scan])
 
     def scans_on(
@@ -71,11 +71,11 @@ class GreatCircleSweep(Sweep):
         return super().scans_on((2 * nlat,), spacing[1:])
 
     def sweep(
-        self, field: Float[Tensor, "h lat lon b"], weights: Sequence[ScanWeights]
+        self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h lat lon b"]:
         """Gain, filter by degree in both directions, gate."""
         (scan,), (known,) = self.scans, weights
-        assert isinstance(scan, TwoWayScan)
+        assert isinstance(scan, BidirectionalScan)
         field = self.latitude(field)
         channels, nlat, nlon, _ = field.shape
         degrees = SphereGrid(nlat, nlon, "gauss").largest(products=True)
@@ -87,7 +87,7 @@ class GreatCircleSweep(Sweep):
         return gate(y, known.mix, known.bias, residual=residual, residual_weight=scan.residual_weight).view(field.shape)
 
 
-def responses(weights: ScanWeights, degrees: int) -> Complex[Tensor, "d h l"]:
+def responses(weights: DiscretisedKernels, degrees: int) -> Complex[Tensor, "d h l"]:
     """K_d(l): what each direction of a scan multiplies a wave by; spectra go on periodically beyond their own waves."""
     taps = weights.taps
     assert taps is not None, "states are never carried around a circle"

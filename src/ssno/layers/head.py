@@ -25,7 +25,7 @@ PIECE = 16384
 """Positions handled at a time, as in `ssno.layers.block`."""
 
 
-class Head(nn.Module):
+class ChannelMLP(nn.Module):
     """Two pointwise maps with an activation between them: features to output fields."""
 
     def __init__(

@@ -25,7 +25,7 @@ from ssno.ssm.convolution import Direction, convolve
 from ssno.ssm.discretise import impulse
 from ssno.ssm.initialise import INITIAL_DAMPING
 from ssno.ssm.kernel import Boundary, powers, wrapped
-from ssno.ssm.pairs import Pair, times
+from ssno.ssm.pairs import ComplexPair, complex_mul
 
 
 class LinearSSM(nn.Module):
@@ -97,15 +97,15 @@ class LinearSSM(nn.Module):
         states = torch.stack([first + second, -third - fourth], dim=-1)  # n l b 2, the imaginary part negated
         return 2 * torch.einsum("onp,nlbp->olb", self.output_weight, states)
 
-    def response(self, length: int, *, spacing: float | None = None) -> Pair:
+    def response(self, length: int, *, spacing: float | None = None) -> ComplexPair:
         """What one unit at a point leaves in each mode at every distance, a pair of shape (n, l)."""
         step = self.frequency.new_full((1,), 1 / length if spacing is None else spacing)
         modes = impulse(torch.exp(self.log_damping)[None], self.frequency[None], step)
         weight = modes.gain
         if self.boundary == "wrapped":
             weight = wrapped(modes, weight, length=length)
-        taps = times(Pair(weight.re[..., None], weight.im[..., None]), powers(modes, length))
-        return Pair(taps.re[0], taps.im[0])
+        taps = complex_mul(ComplexPair(weight.re[..., None], weight.im[..., None]), powers(modes, length))
+        return ComplexPair(taps.re[0], taps.im[0])
 
     def kernel(self, length: int, *, spacing: float | None = None) -> Float[Tensor, "o i l"]:
         """The convolution kernel between every pair of channels."""

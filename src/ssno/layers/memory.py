@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of
-from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
+from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
 from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
 from ssno.layers.s4 import S4Block
@@ -47,12 +47,12 @@ class TemporalMemory(nn.Module):
         columns = features.movedim((2, 1), (0, -1))  # h b *grid t
         return self.columns(columns).movedim((0, -1), (2, 1))
 
-    def weights(self) -> ScanWeights:
+    def weights(self) -> DiscretisedKernels:
         """What the block needs to scan `window` frames."""
         return scan_weights([((self.block,), self.window, 1.0)])[0]
 
     def columns(
-        self, features: Float[Tensor, "h *points t"], *, weights: ScanWeights | None = None
+        self, features: Float[Tensor, "h *points t"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points t"]:
         """The same with channel first and time last, the layout of `ssno.layers.sweeps` with frames folded (b, t)."""
         slots = features.shape[-1]
@@ -63,7 +63,7 @@ class TemporalMemory(nn.Module):
         return gated_scan(lines, weights._replace(taps=taps)).view(features.shape)
 
     def newest(
-        self, buffer: Float[Tensor, "k h *points"], *, weights: ScanWeights | None = None
+        self, buffer: Float[Tensor, "k h *points"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points"]:
         """Only the newest slot, from a buffer of at most `window` feature maps, oldest first."""
         weights = self.weights() if weights is None else weights

@@ -23,7 +23,7 @@ from ssno.native.operations import Systems
 from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel, steady_response
-from ssno.ssm.pairs import Pair, pair, times
+from ssno.ssm.pairs import ComplexPair, as_pair, complex_mul
 from ssno.ssm.sampling import precise, sampled_kernels
 from ssno.ssm.transfer import Transfer
 
@@ -161,9 +161,9 @@ class Modes(nn.Module):
     def damping(self) -> Float[Tensor, "h n"]:
         return torch.exp(self.log_damping)
 
-    def weight(self) -> Pair:
+    def weight(self) -> ComplexPair:
         """Weight of each mode in the kernel: C B."""
-        return times(pair(self.input_weight), pair(self.output_weight))
+        return complex_mul(as_pair(self.input_weight), as_pair(self.output_weight))
 
     def discretised(self, spacing: float = 1.0) -> DiscreteModes:
         """The modes on a grid whose spacing is `spacing` times the reference one."""
@@ -179,7 +179,7 @@ class Modes(nn.Module):
     def steady_response(self, spacing: float = 1.0) -> Float[Tensor, " h"]:
         """The answer to a constant input of one on a line without ends: the sum of the kernel."""
         modes = self.discretised(spacing)
-        return steady_response(modes, times(self.weight(), modes.gain))
+        return steady_response(modes, complex_mul(self.weight(), modes.gain))
 
     def impulse_response(self, positions: Float[Tensor, " l"]) -> Float[Tensor, "h l"]:
         """The continuous kernel at distances `positions`, in units of the reference spacing. For looking at.
@@ -212,15 +212,15 @@ def sample(
         return sampled_kernels(parameters, length=length, spacing=spacing, boundary=boundary)
     log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
     damping, step = torch.exp(log_damping), torch.exp(log_step) * spacing
-    weight = times(pair(entering), pair(leaving))
+    weight = complex_mul(as_pair(entering), as_pair(leaving))
     if discretisation == "exact":
         require_circle(boundary, discretisation)
         apart = step[:, None]
-        scaled = Pair(weight.re * apart, weight.im * apart)
+        scaled = ComplexPair(weight.re * apart, weight.im * apart)
         rows = band_kernel(damping * apart, frequency * apart, scaled, length=length)
     else:
         modes = DISCRETISATIONS[discretisation](damping, frequency, step)
-        rows = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+        rows = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
     return rows.to(parameters.log_step.dtype)
 
 

@@ -20,11 +20,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.block import ScanWeights
+from ssno.layers.block import DiscretisedKernels
 from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import ModeOptions
 from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import GridSweep, PairedScan
+from ssno.layers.sweeps import GridScan, PairedScan
 from ssno.ssm.kernel import Boundary
 
 START = 0.1
@@ -46,7 +46,7 @@ class ProductScan(PairedScan):
         back = S4DBlock(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
         self.back = with_small_map(back)
 
-    def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
+    def lines(self, x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
         """x + (L y + l) tanh(R y + r)."""
         scanned = two_sided(weights).scan(x)
         y = (scanned[:, 0] if scanned.shape[1] == 1 else scanned.sum(dim=1)).reshape(x.shape[0], -1)
@@ -64,7 +64,7 @@ def with_small_map(block: S4DBlock) -> S4DBlock:
     return block
 
 
-class ProductSweep(GridSweep):
+class ProductAxialScan(GridScan):
     """Products of scans along every axis of a grid in turn."""
 
     def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> ProductScan:
@@ -72,7 +72,7 @@ class ProductSweep(GridSweep):
         return ProductScan(channels, d_state=d_state, boundary=boundary, options=options)
 
 
-def two_sided(weights: ScanWeights) -> ScanWeights:
+def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:
     """Weights of a two-way scan with both kernels in one, where the line is a circle; elsewhere as they are."""
     if weights.taps is None or not weights.periodic or len(weights.blocks) == 1:
         return weights
@@ -81,17 +81,17 @@ def two_sided(weights: ScanWeights) -> ScanWeights:
     return weights._replace(blocks=weights.blocks[:1], taps=(ahead + back.flip(-1).roll(1, -1))[None], ends=ends)
 
 
-class AddedMemory(TemporalMemory):
+class ResidualMemory(TemporalMemory):
     """Temporal memory whose answer is added to the newest features instead of replacing them."""
 
     def columns(
-        self, features: Float[Tensor, "h *points t"], *, weights: ScanWeights | None = None
+        self, features: Float[Tensor, "h *points t"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points t"]:
         """Every slot, channel first and time last."""
         return features + super().columns(features, weights=weights)
 
     def newest(
-        self, buffer: Float[Tensor, "k h *points"], *, weights: ScanWeights | None = None
+        self, buffer: Float[Tensor, "k h *points"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points"]:
         """Only the newest slot."""
         return buffer[-1] + super().newest(buffer, weights=weights)

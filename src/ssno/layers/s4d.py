@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.block import CarryingBlock, ScanWeights
+from ssno.layers.block import CarryingBlock, DiscretisedKernels
 from ssno.layers.modes import ModeOptions, Modes, fast_start, kernels_of, require_circle, require_fading_images
 from ssno.layers.public_arrays import PUBLIC_ARRAYS, fill_block, named_arrays
 from ssno.ssm.convolution import Direction
@@ -72,7 +72,7 @@ class S4DBlock(CarryingBlock):
         """The answer of kernel and skip to a constant input of one on a line without ends."""
         return self.modes.steady_response(spacing) + self.skip
 
-    def with_ends(self, weights: ScanWeights, length: int) -> ScanWeights:
+    def with_ends(self, weights: DiscretisedKernels, length: int) -> DiscretisedKernels:
         """With boundary "learned": what the values v beyond the ends of a line add to its scan.
 
         A scan is linear: kernel * x, with v beyond, is kernel * (x - v), with zero beyond, plus the answer to v alone.

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of
-from ssno.layers.block import ScanWeights, gated_scan, scan_weights
+from ssno.layers.block import DiscretisedKernels, gated_scan, scan_weights
 from ssno.layers.modes import ModeOptions
 from ssno.layers.selective import block_type
 from ssno.ssm.convolution import Direction
@@ -83,7 +83,7 @@ class ScanMixing(nn.Module):
         (weights,) = scan_weights([(tuple(self.blocks), tokens.shape[2], 1.0)])  # type: ignore[arg-type]
         return self.mix(tokens, weights)
 
-    def mix(self, tokens: Tokens, weights: ScanWeights) -> Tokens:
+    def mix(self, tokens: Tokens, weights: DiscretisedKernels) -> Tokens:
         """Scan with weights at hand."""
         clouds, heads, slices, channels = tokens.shape
         if self.across_heads:

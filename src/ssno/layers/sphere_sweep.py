@@ -21,16 +21,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.layers.block import GatedBlock, ScanWeights
+from ssno.layers.block import DiscretisedKernels, GatedBlock
 from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import GridSweep, Residual, TwoWayScan, around
+from ssno.layers.sweeps import BidirectionalScan, GridScan, Residual, around
 from ssno.ssm.kernel import Boundary
 
 Colatitude = Literal["pole", "zero"]
 
 
-class SphereSweep(GridSweep):
+class SphereScan(GridScan):
     """Scan colatitude, then longitude, both ways: the spatial block of SS-NO on a sphere."""
 
     def __init__(
@@ -55,11 +55,11 @@ class SphereSweep(GridSweep):
         return super().scans_on((2 * (nlat - 1) if self.over_poles else nlat, nlon), spacing)
 
     def sweep(
-        self, field: Float[Tensor, "h lat lon b"], weights: Sequence[ScanWeights]
+        self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h lat lon b"]:
         """Axis after axis."""
         for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
-            assert isinstance(scan, TwoWayScan)
+            assert isinstance(scan, BidirectionalScan)
             if axis == 0 and self.over_poles:
                 field = over_poles(scan, field, known)
             else:
@@ -68,7 +68,7 @@ class SphereSweep(GridSweep):
 
 
 def over_poles(
-    scan: TwoWayScan, field: Float[Tensor, "h lat lon b"], weights: ScanWeights
+    scan: BidirectionalScan, field: Float[Tensor, "h lat lon b"], weights: DiscretisedKernels
 ) -> Float[Tensor, "h lat lon b"]:
     """A two-way scan of every meridian continued around its great circle, of which the first half is kept."""
     channels, nlat = field.shape[:2]

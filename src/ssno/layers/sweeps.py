@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of
-from ssno.layers.block import GatedBlock, ScanWeights, gated_scan, scan_weights
-from ssno.layers.head import Head
+from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
+from ssno.layers.head import ChannelMLP
 from ssno.layers.modes import ModeOptions, fast_start
 from ssno.layers.pointwise import Pointwise
 from ssno.layers.selective import block_type
@@ -44,7 +44,7 @@ PerAxis = ModeOptions | Sequence[ModeOptions] | None
 class PairedScan(nn.Module, abc.ABC):
     """Interface of scans that look both ways, with a block for each direction.
 
-    They work by themselves in any `nn.Module`: `TwoWayScan(64)(x)` maps (batch, 64, length) to the same shape.
+    They work by themselves in any `nn.Module`: `BidirectionalScan(64)(x)` maps (batch, 64, length) to the same shape.
     """
 
     ahead: GatedBlock
@@ -61,11 +61,11 @@ class PairedScan(nn.Module, abc.ABC):
         return self.lines(x.permute(1, 2, 0)[:, None], weights)[:, 0].permute(2, 0, 1)
 
     @abc.abstractmethod
-    def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
+    def lines(self, x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
         """The same on a field with its channel first, along the axis between o and i."""
 
 
-class TwoWayScan(PairedScan):
+class BidirectionalScan(PairedScan):
     """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two.
 
     For sequences that repeat give `boundary="wrapped"`. Modes start as `options` say, by default as `fast_start`.
@@ -88,7 +88,7 @@ class TwoWayScan(PairedScan):
         self.ahead = block(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
         self.back = block(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
 
-    def lines(self, x: Float[Tensor, "h o l i"], weights: ScanWeights) -> Float[Tensor, "h o l i"]:
+    def lines(self, x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
         """Both directions, gated and added, and the residual."""
         return gated_scan(x, weights, residual_weight=self.residual_weight)
 
@@ -114,7 +114,7 @@ def options_per_axis(options: PerAxis, boundaries: Sequence[Boundary]) -> tuple[
     return each
 
 
-class Sweep(nn.Module, abc.ABC):
+class SpatialScan(nn.Module, abc.ABC):
     """What all sweeps share: scans, and the weights that these need on a grid."""
 
     scans: nn.ModuleList
@@ -133,7 +133,7 @@ class Sweep(nn.Module, abc.ABC):
         field: Float[Tensor, "h *grid b"],
         *,
         spacing: Sequence[float] | None = None,
-        weights: Sequence[ScanWeights] | None = None,
+        weights: Sequence[DiscretisedKernels] | None = None,
     ) -> Float[Tensor, "h *grid b"]:
         """Sweep a field. `weights`, if known already, are those of the scans of `scans_on`, in order."""
         grid = field.shape[1:-1]
@@ -142,11 +142,13 @@ class Sweep(nn.Module, abc.ABC):
         return self.sweep(field, weights)
 
     @abc.abstractmethod
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+    def sweep(
+        self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h *grid b"]:
         """Apply all scans."""
 
 
-class GridSweep(Sweep):
+class GridScan(SpatialScan):
     """A scan for every axis of a grid, applied one after the other. What sweeps do otherwise, they say."""
 
     residual: Residual = "none"
@@ -167,9 +169,11 @@ class GridSweep(Sweep):
 
     def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> nn.Module:
         """A new scan of one axis."""
-        return TwoWayScan(channels, d_state=d_state, residual=self.residual, boundary=boundary, options=options)
+        return BidirectionalScan(channels, d_state=d_state, residual=self.residual, boundary=boundary, options=options)
 
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+    def sweep(
+        self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h *grid b"]:
         """Axis after axis."""
         for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
             assert isinstance(scan, PairedScan)
@@ -177,7 +181,7 @@ class GridSweep(Sweep):
         return field
 
 
-class AxisSweep(GridSweep):
+class AxialScan(GridScan):
     """Scan every axis of a grid in turn, in both directions: the spatial block of SS-NO."""
 
     def __init__(
@@ -194,21 +198,23 @@ class AxisSweep(GridSweep):
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
 
 
-class OneWaySweep(GridSweep):
+class UnidirectionalScan(GridScan):
     """Scan every axis of a grid in turn, forwards only."""
 
     def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> GatedBlock:
         """Forwards."""
         return block_type(options)(channels, d_state=d_state, boundary=boundary, options=options)
 
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+    def sweep(
+        self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h *grid b"]:
         """Axis after axis."""
         for axis, known in enumerate(weights):
             field = gated_scan(around(field, axis), known, residual_weight=1).view(field.shape)
         return field
 
 
-class FlattenedSweep(GridSweep):
+class RasterScan(GridScan):
     """Scan the whole grid as one line, once per axis order, both ways, mixing channels after each pass."""
 
     def __init__(
@@ -242,10 +248,12 @@ class FlattenedSweep(GridSweep):
         """Which axis comes where in a pass: row-major first, then the last axis in front."""
         return [(axis - turn) % len(self.scans) for axis in range(len(self.scans))]
 
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+    def sweep(
+        self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h *grid b"]:
         """Pass after pass over the flattened grid."""
         for turn, (scan, mixing, known) in enumerate(zip(self.scans, self.mixings, weights, strict=True)):
-            assert isinstance(scan, TwoWayScan)
+            assert isinstance(scan, BidirectionalScan)
             here, there = list(range(1, 1 + len(self.scans))), [1 + axis for axis in self.order(turn)]
             turned = field.movedim(there, here)
             scanned = scan.lines(turned.flatten(1, -2)[:, None], known)[:, 0]
@@ -258,14 +266,14 @@ class FeedForward(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.maps = Head(channels, hidden=2 * channels, out_channels=channels, activation=functional.relu)
+        self.maps = ChannelMLP(channels, hidden=2 * channels, out_channels=channels, activation=functional.relu)
         self.norm = nn.LayerNorm(channels)
 
     def forward(self, features: Float[Tensor, "h *points"]) -> Float[Tensor, "h *points"]:
         return self.norm(self.maps(features).movedim(0, -1)).movedim(-1, 0)
 
 
-class ParallelSweep(GridSweep):
+class ParallelAxialScan(GridScan):
     """Scan all axes of a grid from the same input, both ways, add the results, and refine them pointwise.
 
     With `idle_forecast` the block owns a second feed-forward network that nothing uses. The published number of
@@ -286,11 +294,13 @@ class ParallelSweep(GridSweep):
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None
 
-    def sweep(self, field: Float[Tensor, "h *grid b"], weights: Sequence[ScanWeights]) -> Float[Tensor, "h *grid b"]:
+    def sweep(
+        self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h *grid b"]:
         """All axes at once."""
         scanned = torch.zeros_like(field)
         for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
-            assert isinstance(scan, TwoWayScan)
+            assert isinstance(scan, BidirectionalScan)
             scanned = scanned + scan.lines(around(field, axis), known).view(field.shape)
         return field + self.backcast(scanned)
 

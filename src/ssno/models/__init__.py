@@ -8,13 +8,13 @@ from ssno.models.baselines.sfno import SFNO, SFNOConfig
 from ssno.models.baselines.transolver import Transolver, TransolverConfig
 from ssno.models.baselines.trivial import Linear, LinearConfig, Persistence, PersistenceConfig
 from ssno.models.baselines.unet import UNet, UNetConfig
-from ssno.models.bundled import bundled_folders, locate
+from ssno.models.bundled import bundled_folders, resolve_checkpoint
 from ssno.models.config import OperatorConfig
 from ssno.models.count import count_parameters
-from ssno.models.foreign import ForeignConfig, ForeignOperator
+from ssno.models.foreign import WrappedConfig, WrappedModule
 from ssno.models.frozen import FrozenOperator, freeze
 from ssno.models.history import FramesConfig, MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator, NeuralOperator, OperatorState, Spacing
+from ssno.models.operator import MemoryOperator, NeuralOperator, OperatorState, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained, load_weights
 from ssno.models.reference import ReferenceSSNO
 from ssno.models.registry import ALL_MODELS, MODELS, known_models, model_config, register_model
@@ -49,12 +49,9 @@ __all__ = [
     "FNORConfig",
     "Factformer",
     "FactformerConfig",
-    "ForeignConfig",
-    "ForeignOperator",
     "FramesConfig",
     "FrozenOperator",
     "GKTConfig",
-    "GridWeights",
     "Linear",
     "LinearConfig",
     "MemoryConfig",
@@ -64,6 +61,7 @@ __all__ = [
     "OperatorState",
     "Persistence",
     "PersistenceConfig",
+    "PrecomputedWeights",
     "Pretrained",
     "ReferenceSSNO",
     "SFNOConfig",
@@ -87,12 +85,14 @@ __all__ = [
     "TransolverConfig",
     "UNet",
     "UNetConfig",
+    "WrappedConfig",
+    "WrappedModule",
     "bundled_folders",
     "count_parameters",
     "freeze",
     "known_models",
     "load_weights",
-    "locate",
     "model_config",
     "register_model",
+    "resolve_checkpoint",
 ]

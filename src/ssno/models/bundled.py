@@ -22,7 +22,7 @@ def bundled_folders() -> dict[str, Path]:
     return {folder.name: folder for folder in found if NAME.fullmatch(folder.name)}
 
 
-def locate(folder: str | Path) -> Path:
+def resolve_checkpoint(folder: str | Path) -> Path:
     """The folder that is meant: one on disk, else the bundled checkpoint of that name.
 
     A name is looked up in the list of what is bundled and never joined to a path, so it cannot lead elsewhere. What

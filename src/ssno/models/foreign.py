@@ -1,6 +1,6 @@
 """Other people's networks in our workbench: any `nn.Module` that maps images to images becomes a model of ours.
 
-    model = ForeignOperator(neuralop.models.FNO(n_modes=(16, 16), in_channels=4, out_channels=1, hidden_channels=32),
+    model = WrappedModule(neuralop.models.FNO(n_modes=(16, 16), in_channels=4, out_channels=1, hidden_channels=32),
                             n_dims=2, frames_as_channels=4)
 
 The module takes (n, c, *grid), where c counts the fields of all stacked frames (and coordinates, if asked for), and
@@ -28,12 +28,12 @@ from torch import Tensor, nn
 
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import FramesConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, read_config
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForeignConfig(FramesConfig):
+class WrappedConfig(FramesConfig):
     """A network from elsewhere. This says how it is called; the network itself must be given."""
 
     name: ClassVar[str] = "foreign"
@@ -43,35 +43,35 @@ class ForeignConfig(FramesConfig):
     module: str = ""
     """The class of the network, for the reader; filled in when a network is wrapped."""
 
-    def build(self) -> "ForeignOperator":
+    def build(self) -> "WrappedModule":
         """Refused: only whoever has the network can build it."""
         raise ValueError(
             f"A 'foreign' configuration does not say how to build its network ({self.module or 'unknown'}). Build that "
-            "yourself, then wrap it with `ForeignOperator(network, config)`, or fill it with saved weights through "
-            "`ForeignOperator.from_pretrained(folder, network)`."
+            "yourself, then wrap it with `WrappedModule(network, config)`, or fill it with saved weights through "
+            "`WrappedModule.from_pretrained(folder, network)`."
         )
 
 
-class ForeignOperator(MemoryOperator, Pretrained):
-    """Wrap a module on (n, c, *grid): `ForeignOperator(module, n_dims=2, frames_as_channels=4)`.
+class WrappedModule(MemoryOperator, Pretrained):
+    """Wrap a module on (n, c, *grid): `WrappedModule(module, n_dims=2, frames_as_channels=4)`.
 
     Without `frames_as_channels` the module sees one frame at a time: a Markovian model. The module belongs to the
     wrapper from then on; call it through the wrapper, or take it back with `release`.
     """
 
-    config_type = ForeignConfig
-    config: ForeignConfig
+    config_type = WrappedConfig
+    config: WrappedConfig
 
-    def __init__(self, module: nn.Module, config: ForeignConfig | None = None, **fields: Any):
+    def __init__(self, module: nn.Module, config: WrappedConfig | None = None, **fields: Any):
         super().__init__()
-        self.config = replace(config or ForeignConfig(), **fields, module=type(module).__qualname__)
+        self.config = replace(config or WrappedConfig(), **fields, module=type(module).__qualname__)
         self.memory = None
         self.module = module
         self.complex_names = [name for name, parameter in module.named_parameters() if parameter.is_complex()]
         self._exchange(torch.view_as_real)
         self.register_state_dict_post_hook(keep_separate_tensors)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """All of the network."""
         fields = with_coordinates(frames, self.config.located_axes())
         real = dict(self.module.named_parameters())
@@ -86,7 +86,7 @@ class ForeignOperator(MemoryOperator, Pretrained):
             )
         return prediction, None
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Nothing is left to do."""
         return features
 
@@ -96,9 +96,9 @@ class ForeignOperator(MemoryOperator, Pretrained):
         return self.module
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path, module: nn.Module | None = None) -> "ForeignOperator":
+    def from_pretrained(cls, folder: str | Path, module: nn.Module | None = None) -> "WrappedModule":
         """Fill `module`, a network of the same shape, with saved weights and wrap it, in evaluation mode."""
-        config = ForeignConfig.from_json(read_config(folder))
+        config = WrappedConfig.from_json(read_config(folder))
         model = config.build() if module is None else cls(module, config)
         load_weights(model, Path(folder) / WEIGHTS)
         return model.eval()

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.models.kept import KeptWeights
-from ssno.models.operator import GridWeights, MemoryOperator, Spacing
+from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 
 
 class FrozenOperator(nn.Module):
@@ -46,11 +46,11 @@ class FrozenOperator(nn.Module):
     def _sample(self) -> None:
         """Compute what depends on weights and grid, unless it is there and no weight has changed."""
 
-        def sampled() -> GridWeights:
+        def sampled() -> PrecomputedWeights:
             with torch.no_grad():
                 return self.model.grid_weights(self.grid, spacing=self.spacing).prepared(self.batch, self.grid)
 
-        self.weights: GridWeights = self._kept.get(self.model, self.grid, sampled)
+        self.weights: PrecomputedWeights = self._kept.get(self.model, self.grid, sampled)
 
     def _apply(self, *arguments: Any, **options: Any) -> "FrozenOperator":
         moved = super()._apply(*arguments, **options)  # to another device or dtype

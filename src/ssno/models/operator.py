@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.layers.block import ScanWeights
+from ssno.layers.block import DiscretisedKernels
 from ssno.layers.memory import TemporalMemory
 from ssno.models.config import OperatorConfig
 from ssno.models.history import FramesConfig
@@ -36,17 +36,17 @@ from ssno.native.engine import fused, plain
 Spacing = float | Sequence[float] | None
 
 
-class GridWeights(NamedTuple):
+class PrecomputedWeights(NamedTuple):
     """What a model computes from its weights and a grid alone, once for many frames."""
 
-    memory: ScanWeights | None
+    memory: DiscretisedKernels | None
     """Of the memory."""
-    blocks: Sequence[Sequence[ScanWeights]] = ()
+    blocks: Sequence[Sequence[DiscretisedKernels]] = ()
     """Of every scan of every spatial block."""
     coordinates: Float[Tensor, "axes *grid"] | None = None
     """Where the points are, for a model that appends it."""
 
-    def prepared(self, frames: int, grid: Sequence[int]) -> "GridWeights":
+    def prepared(self, frames: int, grid: Sequence[int]) -> "PrecomputedWeights":
         """The same, ready for scans of so many frames again and again."""
         points = frames * math.prod(grid)
         blocks = [[w.prepared(points // w.taps.shape[-1]) if w.taps is not None else w for w in b] for b in self.blocks]
@@ -61,7 +61,7 @@ class OperatorState(NamedTuple):
 
     buffer: Float[Tensor, "k ..."]
     spacing: Spacing = None
-    weights: GridWeights | None = None
+    weights: PrecomputedWeights | None = None
 
     def detached(self) -> "OperatorState":
         """The same without gradients; what depends on weights is computed anew by the next step."""
@@ -145,18 +145,18 @@ class MemoryOperator(NeuralOperator):
         return self.config.frames_as_channels
 
     @abc.abstractmethod
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Any]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Any]:
         """The first half, frame by frame: features (h, *grid, n) to be remembered, and what passes memory by."""
 
     @abc.abstractmethod
-    def after(self, features: Tensor, passed: Any, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Any, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """The second half, frame by frame: from remembered features to predicted fields."""
 
-    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """What the model computes from its weights and the grid alone, such as kernels."""
-        return GridWeights(self.memory.weights() if self.memory is not None else None)
+        return PrecomputedWeights(self.memory.weights() if self.memory is not None else None)
 
-    def weights_for(self, frames: int, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+    def weights_for(self, frames: int, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """`grid_weights` for so many frames at a time: kept between predictions, made anew while learning."""
         if not may_keep(self) or plain():
             return self.grid_weights(grid, spacing=spacing)

@@ -14,7 +14,7 @@ import safetensors.torch
 from torch import Tensor, nn
 
 from ssno.base import read_document, read_regular, write_document, write_whole
-from ssno.models.bundled import locate
+from ssno.models.bundled import resolve_checkpoint
 from ssno.models.config import OperatorConfig
 
 FORMAT, VERSION = "ssno-model", 1
@@ -41,7 +41,7 @@ class Pretrained(nn.Module):
     @classmethod
     def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
         """Read a model that `save_pretrained` wrote, or a bundled one by name, in evaluation mode."""
-        folder = locate(folder)
+        folder = resolve_checkpoint(folder)
         config = cls.config_type.from_json(read_config(folder))
         model = config.build()
         assert isinstance(model, cls)

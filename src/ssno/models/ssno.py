@@ -27,12 +27,12 @@ from ssno.base import require_one_of, require_pairs, require_positive
 from ssno.layers.block import scan_weights
 from ssno.layers.continuation import continue_onto
 from ssno.layers.film import Film, modulated, without_means
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.layers.modes import ModeOptions, fast_start, require_circle, require_fading_images
 from ssno.layers.pointwise import Pointwise, append, coordinates
-from ssno.layers.sweeps import AxisSweep, GridSweep, OneWaySweep, Residual, Sweep, boundary_per_axis
+from ssno.layers.sweeps import AxialScan, GridScan, Residual, SpatialScan, UnidirectionalScan, boundary_per_axis
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator, Spacing
+from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.models.reference import ReferenceSSNO
 from ssno.native.precision import lowered
@@ -49,7 +49,7 @@ BEYOND_WALLS: Boundary = "zero"
 class ScanConfig(MemoryConfig):
     """A model whose spatial blocks scan the grid with state-space systems."""
 
-    sweep: ClassVar[type[GridSweep]]
+    sweep: ClassVar[type[GridScan]]
     """What a spatial block is."""
 
     hidden_channels: int = 64
@@ -136,7 +136,7 @@ class ScanConfig(MemoryConfig):
             for smallest, largest in zip(*steps.values(), strict=True)
         )
 
-    def block(self) -> Sweep:
+    def block(self) -> SpatialScan:
         """One spatial block."""
         modes = self.axis_modes()
         return self.sweep(
@@ -163,7 +163,7 @@ class ScanOperator(MemoryOperator, Pretrained):
         self.blocks_before = nn.ModuleList(config.block() for _ in range(position))
         self.memory = config.memory(config.hidden_channels)
         self.blocks_after = nn.ModuleList(config.block() for _ in range(config.n_layers - position))
-        self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
+        self.head = ChannelMLP(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
         self.film: Film | None = None
         if config.conditioning == "film":
             parameters = config.in_channels - config.out_channels
@@ -178,15 +178,17 @@ class ScanOperator(MemoryOperator, Pretrained):
     def native_bf16(self) -> bool:  # type: ignore[override]
         """Scans of one axis after the other with kernels; other sweeps and selective modes are left to autocast."""
         sweeps = (*self.blocks_before, *self.blocks_after)
-        return not self.config.modes.selective and all(isinstance(one, AxisSweep | OneWaySweep) for one in sweeps)
+        return not self.config.modes.selective and all(
+            isinstance(one, AxialScan | UnidirectionalScan) for one in sweeps
+        )
 
-    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """The weights of every scan on a grid, all kernels sampled together."""
         relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
         axes = self.config.located_axes()
         per_block = [block.scans_on(grid, relative) for block in (*self.blocks_before, *self.blocks_after)]
         found = iter(scan_weights([scan for scans in per_block for scan in scans]))
-        return GridWeights(
+        return PrecomputedWeights(
             memory=self.memory.weights() if self.memory is not None else None,
             blocks=[[next(found) for _ in scans] for scans in per_block],
             coordinates=coordinates(grid, axes, like=self.lift.weight) if axes else None,
@@ -231,7 +233,7 @@ class ScanOperator(MemoryOperator, Pretrained):
                         continue_onto(one, length, ratio)
         self.config = replace(self.config, reference_spacing=tuple(spacing))
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Tensor | None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor | None]:
         """Lift and sweep; with film, scales and shifts of the second half pass memory by."""
         film: Tensor | None = None
         if self.film is not None:
@@ -245,7 +247,7 @@ class ScanOperator(MemoryOperator, Pretrained):
                 features = modulated(features, film[:, number])
         return features, None if film is None else film[:, len(self.blocks_before) :]
 
-    def after(self, features: Tensor, passed: Tensor | None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Tensor | None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Sweep and project."""
         features = lowered(features)
         remaining = weights.blocks[len(self.blocks_before) :]
@@ -261,7 +263,7 @@ class SSNOConfig(ScanConfig):
     """A State Space Neural Operator. The defaults are the paper's model: 203,713 parameters in 1D, 369,665 in 2D."""
 
     name: ClassVar[str] = "ssno"
-    sweep: ClassVar[type[GridSweep]] = AxisSweep
+    sweep: ClassVar[type[GridScan]] = AxialScan
 
     residual: Residual = "sum"
     """Where residuals go: around the sum of both directions, in each path, or none."""
@@ -270,9 +272,9 @@ class SSNOConfig(ScanConfig):
         super().__post_init__()
         require_one_of("residual", self.residual, get_args(Residual))
 
-    def block(self) -> AxisSweep:
+    def block(self) -> AxialScan:
         """Two-way scans along one axis after the other."""
-        return AxisSweep(
+        return AxialScan(
             self.hidden_channels,
             axes=self.n_dims,
             d_state=self.d_state,

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ssno.layers.product import AddedMemory, ProductSweep, two_sided
-from ssno.layers.sweeps import GridSweep
-from ssno.models.operator import GridWeights, Spacing
+from ssno.layers.product import ProductAxialScan, ResidualMemory, two_sided
+from ssno.layers.sweeps import GridScan
+from ssno.models.operator import PrecomputedWeights, Spacing
 from ssno.models.ssno import ScanConfig, ScanOperator
 
 
@@ -24,18 +24,20 @@ class SSNOProductConfig(ScanConfig):
     """SS-NO with products of scans: 170,433 parameters in 1D, 303,105 in 2D."""
 
     name: ClassVar[str] = "ssno-product"
-    sweep: ClassVar[type[GridSweep]] = ProductSweep
+    sweep: ClassVar[type[GridScan]] = ProductAxialScan
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.modes.selective:
             raise ValueError("`modes.selective` must be False: products of scans need kernels. Use 'ssno-selective'.")
 
-    def memory(self, channels: int) -> AddedMemory | None:
+    def memory(self, channels: int) -> ResidualMemory | None:
         """Memory that adds to its input; None without memory."""
         if not self.memory_window:
             return None
-        return AddedMemory(channels, window=self.memory_window, d_state=self.memory_d_state, kernel=self.memory_kernel)
+        return ResidualMemory(
+            channels, window=self.memory_window, d_state=self.memory_d_state, kernel=self.memory_kernel
+        )
 
     def build(self) -> "SSNOProduct":
         return SSNOProduct(self)
@@ -47,7 +49,7 @@ class SSNOProduct(ScanOperator):
     config_type = SSNOProductConfig
     config: SSNOProductConfig
 
-    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """As in SS-NO, with both kernels of a line in one where the line is a circle."""
         weights = super().grid_weights(grid, spacing=spacing)
         return weights._replace(blocks=[[two_sided(known) for known in block] for block in weights.blocks])

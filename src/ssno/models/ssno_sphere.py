@@ -2,9 +2,9 @@
 
     push -> lift -> sweeps -> memory -> sweeps -> project -> cut to the data's degrees -> pull
 
-With `scans="axes"` the block is `ssno.layers.sphere_sweep.SphereSweep`, on the grid of the data, optionally in learned
+With `scans="axes"` the block is `ssno.layers.sphere_sweep.SphereScan`, on the grid of the data, optionally in learned
 coordinates (`ssno.layers.sphere_map.SphereMap`). With `scans="great-circles"` it is
-`ssno.layers.great_circles.GreatCircleSweep`, which filters by degree, on the smallest Gauss grid whose products do not
+`ssno.layers.great_circles.GreatCircleScan`, which filters by degree, on the smallest Gauss grid whose products do not
 alias: 16 x 32 for data on 32 x 64, so a step costs what SFNO's costs. The network around them is that of SS-NO.
 
 Coordinates are cos(theta) and sin(theta): they tell the latitude, which Coriolis depends on, and leave the model free
@@ -28,12 +28,12 @@ from torch import Tensor, nn
 
 from ssno.base import require_one_of
 from ssno.layers.block import GatedBlock
-from ssno.layers.great_circles import GreatCircleSweep
+from ssno.layers.great_circles import GreatCircleScan
 from ssno.layers.modes import STEPS
 from ssno.layers.sphere_map import SphereMap
-from ssno.layers.sphere_sweep import Colatitude, SphereSweep
-from ssno.layers.sweeps import Sweep
-from ssno.models.operator import GridWeights, Spacing
+from ssno.layers.sphere_sweep import Colatitude, SphereScan
+from ssno.layers.sweeps import SpatialScan
+from ssno.models.operator import PrecomputedWeights, Spacing
 from ssno.models.ssno import ScanOperator, SSNOConfig
 from ssno.ssm.kernel import Boundary
 from ssno.transforms.sphere import transform_of
@@ -92,13 +92,13 @@ class SphereSSNOConfig(SSNOConfig):
         modes = replace(self.modes, initialisation="grid", smallest_step=smallest, largest_step=largest)
         return replace(self, modes=modes)
 
-    def block(self) -> Sweep:  # type: ignore[override]
+    def block(self) -> SpatialScan:  # type: ignore[override]
         """Two-way scans along meridians, then rings; or along great circles."""
         if self.scans == "great-circles":
-            return GreatCircleSweep(
+            return GreatCircleScan(
                 self.hidden_channels, d_state=self.d_state, residual=self.residual, options=self.modes
             )
-        return SphereSweep(
+        return SphereScan(
             self.hidden_channels,
             d_state=self.d_state,
             residual=self.residual,
@@ -128,7 +128,7 @@ class SphereSSNO(ScanOperator):
                         scan.mix.weight.mul_(STARTING_GATE)
                         scan.mix.bias.mul_(STARTING_GATE)
 
-    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> GridWeights:
+    def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """As for SS-NO, with the coordinates of a sphere."""
         inner = self.inner_grid(grid)
         weights = super().grid_weights((inner.nlat, inner.nlon), spacing=spacing)
@@ -156,7 +156,7 @@ class SphereSSNO(ScanOperator):
         """The given one: a meridian is no circle that waves could be resampled on."""
         return tuple(grid)
 
-    def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, Any]:
+    def before(self, frames: Float[Tensor, "n c lat lon"], weights: PrecomputedWeights) -> tuple[Tensor, Any]:
         """Lift and sweep, in learned coordinates if there are any, or on the inner grid; the data's grid passes by."""
         grid = SphereGrid(frames.shape[2], frames.shape[3])
         if self.config.scans == "great-circles":
@@ -165,7 +165,7 @@ class SphereSSNO(ScanOperator):
             inside = frames if self.map is None else self.map.push(frames)
         return super().before(inside, weights)[0], frames[:, :0]
 
-    def after(self, features: Tensor, passed: Any, weights: GridWeights) -> Float[Tensor, "n c lat lon"]:
+    def after(self, features: Tensor, passed: Any, weights: PrecomputedWeights) -> Float[Tensor, "n c lat lon"]:
         """Sweep and project, back in colatitude and longitude, cut to the degrees of the data."""
         answer = super().after(features, None, weights)
         if self.config.scans == "great-circles":

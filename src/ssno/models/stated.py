@@ -13,7 +13,7 @@ from ssno.base import description_from_json
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stated:
+class ReportedMetrics:
     """What was measured when the checkpoint was made, and on what."""
 
     dataset: str
@@ -49,12 +49,12 @@ class Stated:
         return (split, points, trajectories) == (self.split, self.points, self.trajectories)
 
 
-def stated_of(config: Mapping[str, Any]) -> Stated | None:
+def reported_metrics(config: Mapping[str, Any]) -> ReportedMetrics | None:
     """What the config.json of a model folder states; None if it states nothing, as those of ordinary runs."""
     section = config.get("stated")
     if section is None:
         return None
-    needed = [f.name for f in fields(Stated) if f.default is MISSING]
+    needed = [f.name for f in fields(ReportedMetrics) if f.default is MISSING]
     if isinstance(section, Mapping) and (lacking := [name for name in needed if name not in section]):
         raise ValueError(f"The stated error in config.json lacks {', '.join(lacking)}. It may be damaged.")
-    return description_from_json(Stated, section, where="stated.")
+    return description_from_json(ReportedMetrics, section, where="stated.")

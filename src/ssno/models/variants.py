@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import FlattenedSweep, GridSweep, OneWaySweep, ParallelSweep
+from ssno.layers.sweeps import GridScan, ParallelAxialScan, RasterScan, UnidirectionalScan
 from ssno.models.operator import Spacing
 from ssno.models.ssno import ScanConfig, ScanOperator, SSNOConfig
 
@@ -33,7 +33,7 @@ class SSNOUniConfig(ScanConfig):
     """SS-NO with forward scans only: 203,713 parameters in 1D and 369,665 in 2D, as many as SS-NO has."""
 
     name: ClassVar[str] = "ssno-uni"
-    sweep: ClassVar[type[GridSweep]] = OneWaySweep
+    sweep: ClassVar[type[GridScan]] = UnidirectionalScan
 
     n_layers: int = 8
 
@@ -53,7 +53,7 @@ class SSNOVMConfig(ScanConfig):
     """SS-NO that scans the grid as one line, row by row, then column by column: 402,945 parameters in 2D."""
 
     name: ClassVar[str] = "ssno-vm"
-    sweep: ClassVar[type[GridSweep]] = FlattenedSweep
+    sweep: ClassVar[type[GridScan]] = RasterScan
 
     def build(self) -> "SSNOVM":
         return SSNOVM(self)
@@ -75,14 +75,14 @@ class SSNOFFConfig(ScanConfig):
     """SS-NO with parallel axes and feed-forward networks: 503,297 parameters in 2D, 436,481 of them in use."""
 
     name: ClassVar[str] = "ssno-ff"
-    sweep: ClassVar[type[GridSweep]] = ParallelSweep
+    sweep: ClassVar[type[GridScan]] = ParallelAxialScan
 
     idle_forecast: bool = True
     """Keep the feed-forward networks that no output depends on, as the published parameter count does."""
 
-    def block(self) -> ParallelSweep:
+    def block(self) -> ParallelAxialScan:
         """Two-way scans along all axes, summed."""
-        return ParallelSweep(
+        return ParallelAxialScan(
             self.hidden_channels,
             axes=self.n_dims,
             d_state=self.d_state,

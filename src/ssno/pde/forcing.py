@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from ssno.pde.equations.spectral import Modes
+from ssno.pde.equations.spectral import SpectralCoefficients
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import Axis
 
@@ -76,7 +76,7 @@ class ModeForce:
     coefficient: torch.Tensor
     turn: torch.Tensor
 
-    def add_to(self, rate: Modes, time: float) -> Modes:
+    def add_to(self, rate: SpectralCoefficients, time: float) -> SpectralCoefficients:
         """Add the force at this time, in place."""
         now = self.coefficient * torch.exp(1j * self.turn * time)
         for n, (row, column) in enumerate(self.places):

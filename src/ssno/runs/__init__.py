@@ -1,6 +1,6 @@
 """Runs on disk: their description, options, folder, checkpoints, log, and the forecasters they leave behind."""
 
-from ssno.models.stated import Stated, stated_of
+from ssno.models.stated import ReportedMetrics, reported_metrics
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, read_progress, save_checkpoint
 from ssno.runs.folder import RunFolder, open_run
 from ssno.runs.log import read_log
@@ -12,11 +12,11 @@ from ssno.runs.unrolling import Rollout, Stage
 __all__ = [
     "Progress",
     "Recipe",
+    "ReportedMetrics",
     "Rollout",
     "Run",
     "RunFolder",
     "Stage",
-    "Stated",
     "TrainOptions",
     "has_checkpoint",
     "load_checkpoint",
@@ -26,6 +26,6 @@ __all__ = [
     "read_progress",
     "read_run",
     "recipe",
+    "reported_metrics",
     "save_checkpoint",
-    "stated_of",
 ]

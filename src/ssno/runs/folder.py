@@ -23,7 +23,7 @@ from ssno.data.options import DataOptions
 from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models.bundled import locate
+from ssno.models.bundled import resolve_checkpoint
 from ssno.models.pretrained import read_model_document
 from ssno.native.precision import Precision
 from ssno.runs.layout import CONFIG
@@ -175,7 +175,7 @@ def open_run(
     own to fill, `device` where the forecaster will compute (`ssno.base.device`), `precision` in which numbers
     (`ssno.native.precision`).
     """
-    folder = locate(folder)
+    folder = resolve_checkpoint(folder)
     home = run_folder_of(folder)
     config = read_model_document(home)
     described = config.get("run")

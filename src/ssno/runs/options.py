@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 
 from ssno.base.launched import processes
 from ssno.base.requirements import require_seed
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.mirror import Mirror
-from ssno.data.normalise import Method as Normalisation
+from ssno.data.normalise import NormalisationMethod as Normalisation
 from ssno.native.engine import Engine
 from ssno.native.precision import Precision
 from ssno.runs.unrolling import Rollout
@@ -133,7 +133,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
     On clouds of points `paper` is Transolver's training on AirfRANS, and `fast` that of our experiment.
     """
     if name == "fast":
-        options = TrainOptions(noise=defaults_of(dataset).own_noise)
+        options = TrainOptions(noise=dataset_conventions(dataset).own_noise)
     elif name == "paper":
         options = TrainOptions(
             epochs=500,
@@ -142,13 +142,13 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
             schedule="cosine",
             warmup=0.0,
             clip=0.0,
-            noise=defaults_of(dataset).noise,
+            noise=dataset_conventions(dataset).noise,
             normalisation="minmax",
             increment=False,
         )
     else:
         raise ValueError(f"`recipe` must be 'fast' or 'paper', got {name!r}.")
-    if defaults_of(dataset).cloud:
+    if dataset_conventions(dataset).cloud:
         options = CLOUD_RECIPES[name]
     if name == "fast":  # the batch of the paper is part of what was published
         options = replace(options, batch_size=options.batch_size * processes())

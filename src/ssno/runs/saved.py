@@ -20,8 +20,8 @@ from ssno.data.envelope import Envelope
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Alignment, Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models.bundled import locate
-from ssno.models.foreign import ForeignConfig, ForeignOperator
+from ssno.models.bundled import resolve_checkpoint
+from ssno.models.foreign import WrappedConfig, WrappedModule
 from ssno.models.pretrained import load_weights, read_model_document, to_precision_of
 from ssno.models.registry import model_config
 from ssno.native.precision import Precision
@@ -91,7 +91,7 @@ def load_forecaster(
         precision: in which numbers (`ssno.native.precision`); None for those of its weights, which are float32 unless
             it was trained in float64.
     """
-    folder = locate(folder)
+    folder = resolve_checkpoint(folder)
     home = run_folder_of(folder)
     document = read_model_document(home)
     units = read_units(home, document)
@@ -124,14 +124,14 @@ def load_forecaster(
 def model_for(described: Mapping[str, Any], given: nn.Module | None = None) -> nn.Module:
     """The module that a config.json describes; or the `given` one, wrapped if a network from elsewhere was."""
     name = str(described.get("model"))
-    if name == ForeignConfig.name:
+    if name == WrappedConfig.name:
         if given is None:
             raise ValueError(
                 f"These are weights of a network from elsewhere ({described.get('module') or 'unknown'}): build it "
                 "yourself and give it as `model`."
             )
-        config = ForeignConfig.from_json(described)
-        return given if isinstance(given, ForeignOperator) else ForeignOperator(given, config)
+        config = WrappedConfig.from_json(described)
+        return given if isinstance(given, WrappedModule) else WrappedModule(given, config)
     return model_config(name).from_json(described).build_described() if given is None else given
 
 

@@ -22,8 +22,8 @@ from torch.nn import functional
 from ssno.ssm.convolution import Direction, toeplitz
 from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.kernel import ENDS, Boundary, kernel, powers, wrapped
-from ssno.ssm.pairs import Pair, one_minus_polar, times
-from ssno.ssm.recurrence import no_state
+from ssno.ssm.pairs import ComplexPair, complex_mul, one_minus_polar
+from ssno.ssm.recurrence import zero_state
 
 DEFAULT_CHUNK = 128
 
@@ -35,29 +35,31 @@ class ChunkMaps(NamedTuple):
     """Rows: q outputs, then the real and the imaginary parts of the n states left behind."""
     from_state: Float[Tensor, "h q parts"]
     """Outputs from the real and imaginary parts of the entering state."""
-    jump: Pair
+    jump: ComplexPair
     """decay^q, (h, n, 1)."""
 
 
-def chunk_maps(modes: DiscreteModes, weight: Pair, *, chunk: int) -> ChunkMaps:
+def chunk_maps(modes: DiscreteModes, weight: ComplexPair, *, chunk: int) -> ChunkMaps:
     """Build the maps of a chunk of `chunk` points; they serve every chunk of an axis."""
     if chunk < 1:
         raise ValueError(f"`chunk` must be at least 1, got {chunk}.")
     rising = powers(modes, chunk + 1)  # h n q+1
-    left = times(_last(modes.gain), Pair(rising.re[..., :-1].flip(-1), rising.im[..., :-1].flip(-1)))
-    read = times(_last(weight), Pair(rising.re[..., 1:], rising.im[..., 1:]))
-    local = toeplitz(kernel(modes, times(weight, modes.gain), length=chunk))
+    left = complex_mul(_last(modes.gain), ComplexPair(rising.re[..., :-1].flip(-1), rising.im[..., :-1].flip(-1)))
+    read = complex_mul(_last(weight), ComplexPair(rising.re[..., 1:], rising.im[..., 1:]))
+    local = toeplitz(kernel(modes, complex_mul(weight, modes.gain), length=chunk))
     return ChunkMaps(
         from_inputs=torch.cat([local, left.re, left.im], dim=1),
         from_state=2 * torch.cat([read.re, -read.im], dim=1).transpose(1, 2),
-        jump=Pair(rising.re[..., -1:], rising.im[..., -1:]),
+        jump=ComplexPair(rising.re[..., -1:], rising.im[..., -1:]),
     )
 
 
-def scan_chunk(maps: ChunkMaps, x: Float[Tensor, "h q b"], state: Pair) -> tuple[Float[Tensor, "h q b"], Pair]:
+def scan_chunk(
+    maps: ChunkMaps, x: Float[Tensor, "h q b"], state: ComplexPair
+) -> tuple[Float[Tensor, "h q b"], ComplexPair]:
     """Scan one chunk: give its outputs and the state to hand to the next chunk.
 
-    Start from `ssno.ssm.recurrence.no_state`. To scan from the other end, take the pieces in reverse and flip each.
+    Start from `ssno.ssm.recurrence.zero_state`. To scan from the other end, take the pieces in reverse and flip each.
     """
     points = x.shape[1]
     if points != maps.from_state.shape[1]:
@@ -73,14 +75,14 @@ def scan_chunk(maps: ChunkMaps, x: Float[Tensor, "h q b"], state: Pair) -> tuple
 
 def scan_chunked(
     modes: DiscreteModes,
-    weight: Pair,
+    weight: ComplexPair,
     x: Float[Tensor, "h l b"],
     *,
     direction: Direction = "forward",
     boundary: Boundary = "zero",
     chunk: int = DEFAULT_CHUNK,
 ) -> Float[Tensor, "h l b"]:
-    """Scan every line of an axis of any length, exactly. Arguments and result are those of `recurrence.recur`.
+    """Scan every line of an axis of any length, exactly: arguments and result of `recurrence.linear_recurrence`.
 
     Periodic axes go round twice: once for the state that a turn leaves behind, once from that state.
     """
@@ -90,15 +92,15 @@ def scan_chunked(
         raise ValueError(f"`direction` must be 'forward' or 'backward', got {direction!r}.")
     length, lines = x.shape[1:]
     points = min(chunk, length)
-    state = no_state(modes, lines)
+    state = zero_state(modes, lines)
     if boundary not in ENDS:
         state = _after_one_turn(chunk_maps(modes, weight, chunk=points), x, state)
     if boundary == "wrapped":
-        one = Pair(torch.ones_like(modes.angle), torch.zeros_like(modes.angle))
-        state = times(_last(wrapped(modes, one, length=length)), state)
+        one = ComplexPair(torch.ones_like(modes.angle), torch.zeros_like(modes.angle))
+        state = complex_mul(_last(wrapped(modes, one, length=length)), state)
     if boundary == "one-period":
         once = one_minus_polar(length * modes.log_decay, length * modes.angle)
-        modes = modes._replace(gain=times(modes.gain, once))
+        modes = modes._replace(gain=complex_mul(modes.gain, once))
     maps = chunk_maps(modes, weight, chunk=points)
     # Zeros behind the last point change nothing before it.
     pieces = _cut(functional.pad(x, (0, 0, 0, -length % points)), points)  # h q c b
@@ -108,7 +110,7 @@ def scan_chunked(
     return y.unflatten(2, (-1, lines)).transpose(1, 2).flatten(1, 2)[:, :length]
 
 
-def _after_one_turn(maps: ChunkMaps, x: Float[Tensor, "h l b"], state: Pair) -> Pair:
+def _after_one_turn(maps: ChunkMaps, x: Float[Tensor, "h l b"], state: ComplexPair) -> ComplexPair:
     """The state that a scan of the whole axis leaves behind. Zeros before the first point keep the state empty."""
     points = maps.from_state.shape[1]
     pieces = _cut(functional.pad(x, (0, 0, -x.shape[1] % points, 0)), points)
@@ -123,16 +125,18 @@ def _states(parts: Float[Tensor, "h parts cb"], lines: int) -> Float[Tensor, "h 
     return parts.unflatten(2, (-1, lines)).unflatten(1, (2, -1))
 
 
-def _carry(jump: Pair, inputs: Float[Tensor, "h 2 n c b"], state: Pair) -> tuple[Float[Tensor, "h parts c b"], Pair]:
+def _carry(
+    jump: ComplexPair, inputs: Float[Tensor, "h 2 n c b"], state: ComplexPair
+) -> tuple[Float[Tensor, "h parts c b"], ComplexPair]:
     """Run s <- jump s + input over the chunks: the state entering each chunk, and the one leaving the last."""
     entering = []
     for re, im in zip(inputs[:, 0].unbind(2), inputs[:, 1].unbind(2), strict=True):
         entering.append(torch.cat(state, dim=1))
-        moved = times(jump, state)
-        state = Pair(moved.re + re, moved.im + im)
+        moved = complex_mul(jump, state)
+        state = ComplexPair(moved.re + re, moved.im + im)
     return torch.stack(entering, dim=2), state
 
 
-def _last(value: Pair) -> Pair:
+def _last(value: ComplexPair) -> ComplexPair:
     """Append an axis to broadcast over."""
-    return Pair(value.re[..., None], value.im[..., None])
+    return ComplexPair(value.re[..., None], value.im[..., None])

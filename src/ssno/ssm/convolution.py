@@ -20,10 +20,10 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 Direction = Literal["forward", "backward"]
-Method = Literal["auto", "fft", "toeplitz"]
+ConvolutionMethod = Literal["auto", "fft", "toeplitz"]
 
 
-def choose_method(length: int, lines: int, device: torch.device) -> Method:
+def choose_method(length: int, lines: int, device: torch.device) -> ConvolutionMethod:
     """The measured crossover (benchmarks/short_axes.py): a matrix product up to 256 points if enough lines share it.
 
     On a CPU a matrix is read once per call, so a handful of lines cannot pay for it. Other devices follow the same rule
@@ -39,7 +39,7 @@ def convolve(
     *,
     direction: Direction = "forward",
     periodic: bool = False,
-    method: Method = "auto",
+    method: ConvolutionMethod = "auto",
 ) -> Float[Tensor, "h l b"]:
     """Convolve every line with its channel's kernel, in one direction."""
     return convolve_each_way(x, kernel[None], directions=(direction,), periodic=periodic, method=method)[:, 0]
@@ -51,7 +51,7 @@ def convolve_each_way(
     *,
     directions: Sequence[Direction] = ("forward", "backward"),
     periodic: bool = False,
-    method: Method = "auto",
+    method: ConvolutionMethod = "auto",
 ) -> Float[Tensor, "h d l b"]:
     """Convolve every line with several kernels, each in its direction: x is read, or transformed, once for all."""
     length, lines = x.shape[1:]

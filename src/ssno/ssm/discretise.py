@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.ssm.pairs import Pair, divide, one_minus_polar, times
+from ssno.ssm.pairs import ComplexPair, complex_mul, divide, one_minus_polar
 
 Discretisation = Literal["zoh", "bilinear", "exact"]
 
@@ -34,10 +34,10 @@ class DiscreteModes(NamedTuple):
 
     log_decay: Float[Tensor, "h n"]
     angle: Float[Tensor, "h n"]
-    gain: Pair
+    gain: ComplexPair
 
 
-def exprel(z: Pair) -> Pair:
+def exprel(z: ComplexPair) -> ComplexPair:
     """(exp(z) - 1) / z, smooth through z = 0, where it is 1 and its derivative 1/2.
 
     Near zero the quotient is 0/0, so a Taylor series takes over; both branches see safe arguments, so that gradients
@@ -46,25 +46,25 @@ def exprel(z: Pair) -> Pair:
     near = (z.re.square() + z.im.square()) < 0.1**2
     zero, one = torch.zeros_like(z.re), torch.ones_like(z.re)
 
-    small = Pair(torch.where(near, z.re, zero), torch.where(near, z.im, zero))
-    series = Pair(one, zero)
+    small = ComplexPair(torch.where(near, z.re, zero), torch.where(near, z.im, zero))
+    series = ComplexPair(one, zero)
     for order in range(12, 1, -1):  # 1 + z/2 (1 + z/3 (1 + ...))
-        term = times(small, series)
-        series = Pair(1 + term.re / order, term.im / order)
+        term = complex_mul(small, series)
+        series = ComplexPair(1 + term.re / order, term.im / order)
 
-    large = Pair(torch.where(near, one, z.re), torch.where(near, zero, z.im))
+    large = ComplexPair(torch.where(near, one, z.re), torch.where(near, zero, z.im))
     grown = one_minus_polar(large.re, large.im)
-    quotient = divide(Pair(-grown.re, -grown.im), large)
-    return Pair(torch.where(near, series.re, quotient.re), torch.where(near, series.im, quotient.im))
+    quotient = divide(ComplexPair(-grown.re, -grown.im), large)
+    return ComplexPair(torch.where(near, series.re, quotient.re), torch.where(near, series.im, quotient.im))
 
 
 def zero_order_hold(
     damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], step: Float[Tensor, " h"]
 ) -> DiscreteModes:
     """Exact for an input that is constant between samples."""
-    z = Pair(-damping * step[:, None], -frequency * step[:, None])
+    z = ComplexPair(-damping * step[:, None], -frequency * step[:, None])
     ratio = exprel(z)
-    gain = Pair(step[:, None] * ratio.re, step[:, None] * ratio.im)
+    gain = ComplexPair(step[:, None] * ratio.re, step[:, None] * ratio.im)
     # Angles are reduced to [-pi, pi] before they are multiplied by positions: float32 phases stay accurate on long
     # axes, and small angles, which most are, keep all their digits.
     turns = torch.round(z.im.detach() / (2 * math.pi))
@@ -75,19 +75,19 @@ def bilinear(
     damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], step: Float[Tensor, " h"]
 ) -> DiscreteModes:
     """The trapezoidal rule: second order, and stable for every step."""
-    half = Pair(-damping * step[:, None] / 2, -frequency * step[:, None] / 2)
-    above, below = Pair(1 + half.re, half.im), Pair(1 - half.re, -half.im)
+    half = ComplexPair(-damping * step[:, None] / 2, -frequency * step[:, None] / 2)
+    above, below = ComplexPair(1 + half.re, half.im), ComplexPair(1 - half.re, -half.im)
     # |1+z|^2 / |1-z|^2 = 1 + 4 Re z / |1-z|^2: log1p keeps weak damping exact, and zero damping exactly zero.
     log_decay = 0.5 * torch.log1p(4 * half.re / (below.re.square() + below.im.square()))
     angle = torch.atan2(above.im, above.re) - torch.atan2(below.im, below.re)
-    gain = divide(Pair(step[:, None].expand_as(damping), torch.zeros_like(damping)), below)
+    gain = divide(ComplexPair(step[:, None].expand_as(damping), torch.zeros_like(damping)), below)
     return DiscreteModes(log_decay, angle, gain)
 
 
 def impulse(damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], step: Float[Tensor, " h"]) -> DiscreteModes:
     """The input as a train of impulses: the rectangle rule, which samples the continuous kernel as it is."""
     exact = zero_order_hold(damping, frequency, step)
-    return exact._replace(gain=Pair(step[:, None].expand_as(damping), torch.zeros_like(damping)))
+    return exact._replace(gain=ComplexPair(step[:, None].expand_as(damping), torch.zeros_like(damping)))
 
 
 DISCRETISATIONS: dict[Discretisation, Callable[..., DiscreteModes]] = {

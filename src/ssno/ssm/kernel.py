@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.ssm.discretise import DiscreteModes
-from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
+from ssno.ssm.pairs import ComplexPair, complex_mul, divide, one_minus_polar, polar
 
 Boundary = Literal["zero", "wrapped", "one-period", "even", "odd", "learned"]
 PERIODIC: tuple[Boundary, ...] = ("wrapped", "one-period")
@@ -35,7 +35,9 @@ class UndampedError(ValueError):
     """Infinitely many images of a mode that never fades have no sum."""
 
 
-def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundary = "zero") -> Float[Tensor, "h l"]:
+def kernel(
+    modes: DiscreteModes, weight: ComplexPair, *, length: int, boundary: Boundary = "zero"
+) -> Float[Tensor, "h l"]:
     """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
 
     `boundary` says what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images (in closed
@@ -49,20 +51,22 @@ def kernel(modes: DiscreteModes, weight: Pair, *, length: int, boundary: Boundar
         weight = wrapped(modes, weight, length=length)
     fine_length = int(length**0.5) + 1
     coarse_length = -(-length // fine_length)
-    coarse = times(Pair(weight.re[..., None], weight.im[..., None]), powers(modes, coarse_length, stride=fine_length))
+    coarse = complex_mul(
+        ComplexPair(weight.re[..., None], weight.im[..., None]), powers(modes, coarse_length, stride=fine_length)
+    )
     fine = powers(modes, fine_length)
     left = torch.cat([coarse.re, -coarse.im], dim=1).transpose(1, 2)  # h a 2n
     right = torch.cat([fine.re, fine.im], dim=1)  # h 2n b
     return 2 * (left @ right).flatten(1)[:, :length]
 
 
-def powers(modes: DiscreteModes, count: int, *, stride: int = 1) -> Pair:
+def powers(modes: DiscreteModes, count: int, *, stride: int = 1) -> ComplexPair:
     """decay^(stride l) for l = 0 ... count - 1, a pair of shape (h, n, count)."""
     exponent = stride * torch.arange(count, dtype=modes.log_decay.dtype, device=modes.log_decay.device)
     return polar(modes.log_decay[..., None] * exponent, modes.angle[..., None] * exponent)
 
 
-def wrapped(modes: DiscreteModes, weight: Pair, *, length: int) -> Pair:
+def wrapped(modes: DiscreteModes, weight: ComplexPair, *, length: int) -> ComplexPair:
     """Weights whose one-period kernel is the sum over all periodic images: weight / (1 - decay^length).
 
     The geometric series needs damping; without it the images never fade.
@@ -81,13 +85,13 @@ def require_damping(decay: Float[Tensor, "h n"]) -> None:
         )
 
 
-def steady_response(modes: DiscreteModes, weight: Pair) -> Float[Tensor, " h"]:
+def steady_response(modes: DiscreteModes, weight: ComplexPair) -> Float[Tensor, " h"]:
     """The sum of the kernel over all distances: the answer to a constant input of one after infinitely many points."""
     return 2 * wrapped(modes, weight, length=1).re.sum(dim=1)
 
 
 def band_kernel(
-    damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], weight: Pair, *, length: int
+    damping: Float[Tensor, "h n"], frequency: Float[Tensor, "h n"], weight: ComplexPair, *, length: int
 ) -> Float[Tensor, "h l"]:
     """Taps on a circle of `length` points that treat every resolved wave as the continuous modes do.
 
@@ -112,7 +116,7 @@ def band_kernel(
 def continuous_kernel(
     damping: Float[Tensor, "h n"],
     frequency: Float[Tensor, "h n"],
-    weight: Pair,
+    weight: ComplexPair,
     *,
     positions: Float[Tensor, " l"],
 ) -> Float[Tensor, "h l"]:

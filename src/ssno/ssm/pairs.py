@@ -11,37 +11,37 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-class Pair(NamedTuple):
+class ComplexPair(NamedTuple):
     """The complex tensor `re + i im`."""
 
     re: Float[Tensor, "*shape"]
     im: Float[Tensor, "*shape"]
 
 
-def pair(packed: Float[Tensor, "*shape 2"]) -> Pair:
+def as_pair(packed: Float[Tensor, "*shape 2"]) -> ComplexPair:
     """Unpack a real tensor whose last axis holds (real, imaginary)."""
-    return Pair(packed[..., 0], packed[..., 1])
+    return ComplexPair(packed[..., 0], packed[..., 1])
 
 
-def times(a: Pair, b: Pair) -> Pair:
+def complex_mul(a: ComplexPair, b: ComplexPair) -> ComplexPair:
     """The complex product a b."""
-    return Pair(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
+    return ComplexPair(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 
 
-def divide(a: Pair, b: Pair) -> Pair:
+def divide(a: ComplexPair, b: ComplexPair) -> ComplexPair:
     """The complex quotient a / b."""
     size = b.re.square() + b.im.square()
-    return Pair((a.re * b.re + a.im * b.im) / size, (a.im * b.re - a.re * b.im) / size)
+    return ComplexPair((a.re * b.re + a.im * b.im) / size, (a.im * b.re - a.re * b.im) / size)
 
 
-def polar(log_modulus: Float[Tensor, "*shape"], angle: Float[Tensor, "*shape"]) -> Pair:
+def polar(log_modulus: Float[Tensor, "*shape"], angle: Float[Tensor, "*shape"]) -> ComplexPair:
     """The complex number exp(log_modulus + i angle)."""
     modulus = torch.exp(log_modulus)
-    return Pair(modulus * torch.cos(angle), modulus * torch.sin(angle))
+    return ComplexPair(modulus * torch.cos(angle), modulus * torch.sin(angle))
 
 
-def one_minus_polar(log_modulus: Float[Tensor, "*shape"], angle: Float[Tensor, "*shape"]) -> Pair:
+def one_minus_polar(log_modulus: Float[Tensor, "*shape"], angle: Float[Tensor, "*shape"]) -> ComplexPair:
     """1 - exp(log_modulus + i angle), without the cancellation that subtracting would cause near 1."""
     modulus = torch.exp(log_modulus)
     versine = 2 * torch.sin(angle / 2).square()  # 1 - cos(angle)
-    return Pair(modulus * versine - torch.expm1(log_modulus), -modulus * torch.sin(angle))
+    return ComplexPair(modulus * versine - torch.expm1(log_modulus), -modulus * torch.sin(angle))

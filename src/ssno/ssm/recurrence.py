@@ -14,12 +14,12 @@ from torch import Tensor
 from ssno.ssm.convolution import Direction
 from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.kernel import ENDS, Boundary
-from ssno.ssm.pairs import Pair, divide, one_minus_polar, polar, times
+from ssno.ssm.pairs import ComplexPair, complex_mul, divide, one_minus_polar, polar
 
 
-def recur(
+def linear_recurrence(
     modes: DiscreteModes,
-    weight: Pair,
+    weight: ComplexPair,
     x: Float[Tensor, "h l b"],
     *,
     direction: Direction = "forward",
@@ -34,8 +34,8 @@ def recur(
     if direction == "backward":
         x = x.flip(1)
     length = x.shape[1]
-    state = no_state(modes, x.shape[2])
-    turn = Pair(*(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle)))
+    state = zero_state(modes, x.shape[2])
+    turn = ComplexPair(*(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle)))
     if boundary not in ENDS:
         for point in x.unbind(1):
             state = advance(modes, state, point)
@@ -49,22 +49,24 @@ def recur(
     return y.flip(1) if direction == "backward" else y
 
 
-def no_state(modes: DiscreteModes, lines: int) -> Pair:
+def zero_state(modes: DiscreteModes, lines: int) -> ComplexPair:
     """The state before the first sample: zeros of shape (h, n, b)."""
     zeros = modes.log_decay.new_zeros(*modes.log_decay.shape, lines)
-    return Pair(zeros, zeros)
+    return ComplexPair(zeros, zeros)
 
 
-def advance(modes: DiscreteModes, state: Pair, point: Float[Tensor, "h b"], *, scale: Pair | None = None) -> Pair:
+def advance(
+    modes: DiscreteModes, state: ComplexPair, point: Float[Tensor, "h b"], *, scale: ComplexPair | None = None
+) -> ComplexPair:
     """Take in one sample: s <- decay s + gain x (times `scale`, which periodic scans use)."""
-    gain = Pair(modes.gain.re[..., None], modes.gain.im[..., None])
+    gain = ComplexPair(modes.gain.re[..., None], modes.gain.im[..., None])
     if scale is not None:
-        gain = times(gain, scale)
+        gain = complex_mul(gain, scale)
     decay = polar(modes.log_decay, modes.angle)
-    carried = times(Pair(decay.re[..., None], decay.im[..., None]), state)
-    return Pair(carried.re + gain.re * point[:, None], carried.im + gain.im * point[:, None])
+    carried = complex_mul(ComplexPair(decay.re[..., None], decay.im[..., None]), state)
+    return ComplexPair(carried.re + gain.re * point[:, None], carried.im + gain.im * point[:, None])
 
 
-def read(weight: Pair, state: Pair) -> Float[Tensor, "h b"]:
+def read(weight: ComplexPair, state: ComplexPair) -> Float[Tensor, "h b"]:
     """The output of a state: 2 Re sum_n weight_n s_n."""
     return 2 * (weight.re[..., None] * state.re - weight.im[..., None] * state.im).sum(dim=1)

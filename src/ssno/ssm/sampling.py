@@ -22,7 +22,7 @@ from ssno.native.operations import Systems
 from ssno.native.twice import gradients
 from ssno.ssm.discretise import zero_order_hold
 from ssno.ssm.kernel import CIRCLES, Boundary, kernel, require_damping
-from ssno.ssm.pairs import pair, times
+from ssno.ssm.pairs import as_pair, complex_mul
 
 
 def sampled_kernels(
@@ -42,8 +42,8 @@ def plain_kernels(*parameters: Tensor, length: int, spacing: float, boundary: Bo
     """The formula, written out, of the parameters one by one."""
     log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
     modes = zero_order_hold(torch.exp(log_damping), frequency, torch.exp(log_step) * spacing)
-    weight = times(pair(entering), pair(leaving))
-    found = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    weight = complex_mul(as_pair(entering), as_pair(leaving))
+    found = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
     return found.to(parameters[0].dtype)
 
 

@@ -32,7 +32,7 @@ from ssno.ssm.convolution import (
 from ssno.ssm.discretise import DiscreteModes
 from ssno.ssm.fused import fused_scan
 from ssno.ssm.kernel import ENDS, Boundary, kernel
-from ssno.ssm.pairs import Pair, times
+from ssno.ssm.pairs import ComplexPair, complex_mul
 
 ScanMethod = Literal["auto", "fft", "toeplitz", "chunked", "fused"]
 CHUNKED_FROM = 16_384
@@ -117,7 +117,7 @@ def scan_taps(
 
 def scan(
     modes: DiscreteModes,
-    weight: Pair,
+    weight: ComplexPair,
     x: Float[Tensor, "h l b"],
     *,
     skip: Float[Tensor, " h"],
@@ -135,5 +135,5 @@ def scan(
         )
     if method not in ("fft", "toeplitz"):
         raise ValueError(f"`method` must be 'auto', 'fft', 'toeplitz' or 'chunked', got {method!r}.")
-    taps = kernel(modes, times(weight, modes.gain), length=length, boundary=boundary)
+    taps = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
     return convolve(x, with_skip(taps, skip), direction=direction, periodic=boundary not in ENDS, method=method)

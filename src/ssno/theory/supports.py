@@ -19,13 +19,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.pointwise import Pointwise
-from ssno.layers.product import ProductScan, ProductSweep
+from ssno.layers.product import ProductAxialScan, ProductScan
 from ssno.layers.s4d import S4DBlock
 from ssno.layers.spectral import SpectralConvolution
-from ssno.layers.sweeps import AxisSweep, FlattenedSweep, OneWaySweep, ParallelSweep, TwoWayScan
+from ssno.layers.sweeps import AxialScan, BidirectionalScan, ParallelAxialScan, RasterScan, UnidirectionalScan
 from ssno.models.baselines.ffno import FFNO, FactorisedLayer
 from ssno.models.baselines.fno import FourierBlock, FourierOperator
 from ssno.models.ssno import ScanOperator
@@ -35,7 +35,7 @@ from ssno.ssm.kernel import ENDS
 Grid = tuple[int, ...]
 Support = Bool[Tensor, "p q"]
 
-POINTWISE = (Pointwise, Head, nn.GELU, nn.ReLU, nn.SiLU, nn.Tanh, nn.Identity)
+POINTWISE = (Pointwise, ChannelMLP, nn.GELU, nn.ReLU, nn.SiLU, nn.Tanh, nn.Identity)
 
 
 def then(first: Support, second: Support) -> Support:
@@ -79,7 +79,7 @@ def _(layer: S4DBlock, grid: Grid) -> Support:
 
 
 @support.register
-def _(layer: TwoWayScan, grid: Grid) -> Support:
+def _(layer: BidirectionalScan, grid: Grid) -> Support:
     both = support(layer.ahead, grid) | support(layer.back, grid)
     return both | same(grid) if layer.residual_weight else both
 
@@ -91,22 +91,22 @@ def _(layer: ProductScan, grid: Grid) -> Support:
 
 
 @support.register
-def _(layer: AxisSweep | ProductSweep, grid: Grid) -> Support:
+def _(layer: AxialScan | ProductAxialScan, grid: Grid) -> Support:
     return reduce(then, _axes(layer.scans, grid))
 
 
 @support.register
-def _(layer: OneWaySweep, grid: Grid) -> Support:
+def _(layer: UnidirectionalScan, grid: Grid) -> Support:
     return reduce(then, (axis | same(grid) for axis in _axes(layer.scans, grid)))
 
 
 @support.register
-def _(layer: ParallelSweep, grid: Grid) -> Support:
+def _(layer: ParallelAxialScan, grid: Grid) -> Support:
     return reduce(torch.logical_or, _axes(layer.scans, grid), same(grid))
 
 
 @support.register
-def _(layer: FlattenedSweep, grid: Grid) -> Support:
+def _(layer: RasterScan, grid: Grid) -> Support:
     points, axes = math.prod(grid), len(grid)
     passes = []
     for turn, scan in enumerate(layer.scans):

@@ -5,7 +5,7 @@ from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
 from ssno.training.reporter import Reporter, Silent
 from ssno.training.resume_check import ResumeCheck, check_resume
 from ssno.training.task import Task, task_for
-from ssno.training.train import perform, train
+from ssno.training.train import run_task, train
 
 __all__ = [
     "Estimate",
@@ -17,7 +17,7 @@ __all__ = [
     "TrainingInterrupted",
     "check_resume",
     "estimate",
-    "perform",
+    "run_task",
     "task_for",
     "train",
 ]

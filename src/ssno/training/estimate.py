@@ -26,7 +26,7 @@ from ssno.training.interruption import TrainingInterrupted
 from ssno.training.memory_forecast import Spent, forecast_memory, slots_of
 from ssno.training.reporter import Silent
 from ssno.training.task import Task
-from ssno.training.train import perform
+from ssno.training.train import run_task
 
 LONG = 0.6
 """Seconds of a step from which on parts of it must do."""
@@ -134,7 +134,7 @@ def trial(task: Task, stage: Stage, expected: float, clock: Callable[[], float])
     )
     options = replace(task.options, rollout=rollout, epochs=steps, evaluate_every=steps)
     with TemporaryDirectory() as folder, suppress(TrainingInterrupted):
-        perform(replace(task, options=options), folder=Path(folder), reporter=watch, stop_after=steps)
+        run_task(replace(task, options=options), folder=Path(folder), reporter=watch, stop_after=steps)
     paces = [after - before for before, after in itertools.pairwise(watch.moments)]
     return statistics.median(paces) if paces else expected, watch.ended - watch.moments[-1]
 

@@ -16,8 +16,8 @@ from typing import Any
 from torch import nn
 
 from ssno.base.provenance import provenance
-from ssno.data.defaults import defaults_of
-from ssno.data.division import hold_out
+from ssno.data.defaults import dataset_conventions
+from ssno.data.division import holdout
 from ssno.data.envelope import Surveyor
 from ssno.data.mirror import check_mirror
 from ssno.data.moments import check_finite
@@ -83,7 +83,7 @@ def task_for(
         if options
         else named_recipe(recipe, n_dims=len(data.axes), dataset=data.name, **changes)
     )
-    alignment = alignment or defaults_of(data.name).alignment
+    alignment = alignment or dataset_conventions(data.name).alignment
     if isinstance(model, OperatorConfig):
         usual = dict(leaves(type(model)().to_json()))
         chosen = [f"model.{name}" for name, value in leaves(model.to_json()) if value != usual[name]]
@@ -201,7 +201,7 @@ def held_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
     """Training and validation trajectories."""
     if len(data) < 2:
         raise ValueError(f"`data` has {len(data)} trajectories, too few to hold one out. Give `valid`.")
-    rows = hold_out(len(data))
+    rows = holdout(len(data))
     return data.select(indices=rows["train"]), data.select(indices=rows["valid"])
 
 

@@ -78,7 +78,7 @@ def train(
         resumed=Path(folder) if folder is not None and resume else None,
         **changes,
     )
-    return perform(
+    return run_task(
         task,
         folder=None if folder is None else Path(folder),
         resume=resume,
@@ -91,7 +91,7 @@ def train(
     )
 
 
-def perform(
+def run_task(
     task: Task,
     *,
     folder: Path | None = None,

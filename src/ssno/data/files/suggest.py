@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssno.data.defaults import defaults_of
+from ssno.data.defaults import dataset_conventions
 from ssno.data.division import FRACTIONS
 from ssno.data.files.patterns import MEANING
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions
@@ -158,6 +158,6 @@ def train_command(path: Path, options: ReadOptions, sets: Mapping[str, Trajector
     data = next(iter(sets.values()))
     if sum(len(part) for part in sets.values()) < 3 and len(data.times) >= 3 * SHORTEST:
         words += ["--data.cut", str(max(SHORTEST, len(data.times) // 20))]
-    if WHOLE in sets and len(data) < defaults_of(data.conventions).published:  # a part of a published dataset
+    if WHOLE in sets and len(data) < dataset_conventions(data.conventions).published:  # a part of a published dataset
         words += ["--data.splits", *map(str, FRACTIONS)]
     return shlex.join(words)

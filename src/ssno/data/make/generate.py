@@ -40,7 +40,7 @@ NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GenerationReport:
     """What a call to `generate` did: shards made now, kept from before, and missing (other parts make them)."""
 
     folder: Path
@@ -67,7 +67,7 @@ def generate(
     announce: Callable[[GenerationCost], None] = lambda _: None,
     report: Callable[[float, int], None] = lambda done, total: None,
     origin: Mapping[str, str | int] | None = None,
-) -> Outcome:
+) -> GenerationReport:
     """Make the shards of `part` that are not yet in `folder`, and the manifest once all parts are there.
 
     `workers` is the number of single-threaded processes, by default one per core where that pays; `batch` the
@@ -104,7 +104,7 @@ def generate(
     missing = len(plan.shards()) - len(finished_shards(folder, plan.shards()))
     if missing == 0 and not dry_run:
         seal_folder(plan, folder)
-    return Outcome(folder, cost, len(made), len(mine) - len(todo), missing, time.monotonic() - start)
+    return GenerationReport(folder, cost, len(made), len(mine) - len(todo), missing, time.monotonic() - start)
 
 
 def refuse_other_plans(plan: Plan, folder: Path) -> None:

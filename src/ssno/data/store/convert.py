@@ -16,7 +16,7 @@ import numpy as np
 
 from ssno.base.provenance import provenance
 from ssno.base.whole import write_whole
-from ssno.data.division import divide
+from ssno.data.division import split_trajectories
 from ssno.data.errors import DataError
 from ssno.data.files.readers.protocol import WHOLE
 from ssno.data.make.plan import LARGEST_SHARD, MOST_SHARDS, MOST_TRAJECTORIES, Shard
@@ -36,7 +36,7 @@ def divided(sets: Mapping[str, Trajectories], sizes: tuple[float | int, ...]) ->
     if WHOLE not in sets:
         return {split: data for split, data in sets.items() if len(data)}
     whole = sets[WHOLE]
-    rows = divide(len(whole), sizes)
+    rows = split_trajectories(len(whole), sizes)
     return {split: whole.select(indices=rows[split]) for split in SPLITS if len(rows[split])}
 
 

@@ -26,7 +26,7 @@ from ssno.base import require_positive
 from ssno.layers.factorised_attention import FactorisedAttention
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
 HEAD_GROUPS = 8
@@ -96,13 +96,13 @@ class Factformer(MemoryOperator, Pretrained):
             nn.Conv1d(width // 2, config.out_channels, kernel_size=1),
         )
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and attend."""
         fields = with_coordinates(frames, self.config.located_axes())
         features = self._attend(self.layers_before, self.lift(fields.movedim(1, -1)))
         return features.movedim((-1, 0), (0, -1)), None
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Attend, take the latent step, project."""
         u = self._attend(self.layers_after, features.movedim((0, -1), (-1, 0)))
         u = self.to_latent(u) + self.latent_step[0]

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_positive
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.layers.pointwise import Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution, xavier_normal
 from ssno.layers.sweeps import along
 from ssno.models.baselines.fourier import FourierConfig
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
 
@@ -84,14 +84,14 @@ class FFNO(MemoryOperator, Pretrained):
         self.layers_after = nn.ModuleList(
             FactorisedLayer(config) for _ in range(config.n_layers - config.n_layers // 2)
         )
-        self.head = Head(
+        self.head = ChannelMLP(
             config.hidden_channels,
             hidden=config.head_channels,
             out_channels=config.out_channels,
             activation=nn.Identity(),
         )
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
         fields = with_coordinates(frames, self.config.located_axes())
         features = self.lift(fields.movedim(0, -1))
@@ -99,7 +99,7 @@ class FFNO(MemoryOperator, Pretrained):
             features = features + layer(features)
         return features, None
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Filter and project."""
         *layers, last = self.layers_after
         for layer in layers:
@@ -117,7 +117,9 @@ class FactorisedLayer(nn.Module):
             SpectralConvolution(width, n_modes=config.n_modes, axes=1, initialise=xavier_normal)
             for _ in range(config.n_dims)
         )
-        self.feed_forward = Head(width, hidden=config.expansion * width, out_channels=width, activation=functional.relu)
+        self.feed_forward = ChannelMLP(
+            width, hidden=config.expansion * width, out_channels=width, activation=functional.relu
+        )
 
     def forward(self, field: Float[Tensor, "h *grid b"]) -> Float[Tensor, "h *grid b"]:
         filtered = [along(convolution, field, axis=axis) for axis, convolution in enumerate(self.convolutions)]

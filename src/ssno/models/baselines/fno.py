@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_positive
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.layers.pointwise import Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fourier import FourierConfig
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
 Fourier = TypeVar("Fourier", bound="FullFourierConfig")
@@ -102,9 +102,9 @@ class FourierOperator(MemoryOperator, Pretrained):
         self.blocks_before = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers // 2))
         self.memory = config.memory(config.hidden_channels)
         self.blocks_after = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers - config.n_layers // 2))
-        self.head = Head(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
+        self.head = ChannelMLP(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
         fields = with_coordinates(frames, self.config.located_axes())
         features = self.lift(fields.movedim(0, -1))
@@ -112,7 +112,7 @@ class FourierOperator(MemoryOperator, Pretrained):
             features = functional.gelu(block(features))
         return features, None
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Filter and project."""
         *blocks, last = self.blocks_after
         for block in blocks:
@@ -141,7 +141,7 @@ class FourierBlock(nn.Module):
         self.convolution = SpectralConvolution(
             width, n_modes=config.n_modes, axes=config.n_dims, mix=config.mixes_modes
         )
-        self.network = Head(width, hidden=width, out_channels=width)
+        self.network = ChannelMLP(width, hidden=width, out_channels=width)
         self.skip = Pointwise(width, width)
 
     def forward(self, field: Float[Tensor, "h *grid n"]) -> Float[Tensor, "h *grid n"]:

@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_positive
-from ssno.layers.head import Head
+from ssno.layers.head import ChannelMLP
 from ssno.layers.pointwise import Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fourier import FourierConfig
 from ssno.models.history import FramesConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
 DECODER_LAYERS = 2
@@ -97,11 +97,11 @@ class GKT(MemoryOperator, Pretrained):
             SpectralConvolution(width, n_modes=config.n_modes, axes=config.n_dims) for _ in range(DECODER_LAYERS)
         )
         self.skips = nn.ModuleList(Pointwise(width, width) for _ in range(DECODER_LAYERS))
-        self.head = Head(
+        self.head = ChannelMLP(
             width, hidden=config.head_channels, out_channels=config.out_channels, activation=functional.silu
         )
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, None]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and attend: grid points are tokens."""
         fields = with_coordinates(frames, self.config.located_axes())
         u = self.lift(fields.flatten(2).transpose(1, 2))  # n p h
@@ -109,7 +109,7 @@ class GKT(MemoryOperator, Pretrained):
             u = layer(u)
         return u.transpose(1, 2).unflatten(2, frames.shape[2:]), None
 
-    def after(self, features: Tensor, passed: None, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Decode and project."""
         fields = with_coordinates(features, self.config.located_axes())
         u = self.to_decoder(fields.movedim(0, -1))  # h *grid n

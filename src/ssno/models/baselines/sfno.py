@@ -29,7 +29,7 @@ from torch.nn import functional
 from ssno.base import require_one_of, require_positive
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 from ssno.transforms.legendre import legendre
 from ssno.transforms.sphere import SphereTransform
@@ -133,7 +133,7 @@ class SFNO(MemoryOperator, Pretrained):
         self.blocks_after = nn.ModuleList(blocks[config.n_layers // 2 :])
         self.project = linear(width, config.out_channels, variance=1 / width)
 
-    def before(self, frames: Float[Tensor, "n c lat lon"], weights: GridWeights) -> tuple[Tensor, Tensor]:
+    def before(self, frames: Float[Tensor, "n c lat lon"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor]:
         """Lift, say where, filter. The newest frame passes by."""
         if tuple(frames.shape[2:]) != self.config.grid:
             raise ValueError(
@@ -151,7 +151,7 @@ class SFNO(MemoryOperator, Pretrained):
         newest = frames[:, -self.config.in_channels :][:, : self.config.out_channels]
         return features.permute(3, 1, 0, 2), newest
 
-    def after(self, features: Tensor, passed: Tensor, weights: GridWeights) -> Float[Tensor, "n c lat lon"]:
+    def after(self, features: Tensor, passed: Tensor, weights: PrecomputedWeights) -> Float[Tensor, "n c lat lon"]:
         """Filter and project."""
         features = features.permute(2, 1, 3, 0)
         for block in self.blocks_after:

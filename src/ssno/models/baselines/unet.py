@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ssno.base import require_positive
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.history import MemoryConfig
-from ssno.models.operator import GridWeights, MemoryOperator
+from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
 CONVOLUTION: dict[int, type[nn.Module]] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
@@ -99,7 +99,7 @@ class UNet(MemoryOperator, Pretrained):
             f"times: every axis must be divisible by {multiple}. {advice}"
         )
 
-    def before(self, frames: Float[Tensor, "n c *grid"], weights: GridWeights) -> tuple[Tensor, Tensor]:
+    def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor]:
         """The first two encoder levels; the first one's features pass memory by."""
         grid = tuple(frames.shape[2:])
         self.check_grid(grid)
@@ -111,7 +111,7 @@ class UNet(MemoryOperator, Pretrained):
         first = self.encoder[0](with_coordinates(frames, self.config.located_axes()))
         return self.encoder[1](self.pool(first)).movedim(0, -1), first
 
-    def after(self, features: Tensor, passed: Tensor, weights: GridWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, passed: Tensor, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """The remaining encoder levels, then the decoder."""
         levels = [passed, features.movedim(-1, 0)]
         for encode in self.encoder[2:]:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.equations.spectral import Modes, SpectralEquation
+from ssno.pde.equations.spectral import SpectralCoefficients, SpectralEquation
 from ssno.pde.grids import SpectralGrid
 
 
@@ -24,7 +24,7 @@ def gray_scott(
     removed = torch.stack([feed, feed + kill], dim=1).reshape(-1, 2, *ones)
     spread = torch.tensor(diffusivities, dtype=torch.float64).reshape(1, 2, *ones)
 
-    def nonlinear(modes: Modes, time: float) -> Modes:
+    def nonlinear(modes: SpectralCoefficients, time: float) -> SpectralCoefficients:
         fields = grid.to_field(modes)
         consumed = grid.to_modes(fields[:, :1] * fields[:, 1:].square())
         rate = torch.cat([-consumed, consumed], dim=1)

@@ -24,7 +24,7 @@ from ssno.transforms.sphere import columns
 from ssno.transforms.sphere_grid import SphereGrid
 from ssno.transforms.sphere_vectors import VectorTransform
 
-Modes = Complex[Tensor, "m l c b"]
+SpectralCoefficients = Complex[Tensor, "m l c b"]
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,15 @@ class ShallowWaterEquations:
         self._turns, self._slopes = self.transform.divergences.chunk(2, dim=2)
         self._bending = self.transform.weighted * self._laplacian
 
-    def fields(self, state: Modes) -> tuple[Float[Tensor, "lon lat 2 b"], Float[Tensor, "lon lat 2 b"]]:
+    def fields(self, state: SpectralCoefficients) -> tuple[Float[Tensor, "lon lat 2 b"], Float[Tensor, "lon lat 2 b"]]:
         """Phi and zeta, and the velocity (u towards the east, v towards the north), on the Gauss grid."""
         sphere = self.transform
         scalars = sphere.synthesise_leading(state[:, :, :2])
         return scalars, sphere.velocity(state[:, :, 1], state[:, :, 2])
 
-    def rate(self, state: Modes, *, coriolis: Float[Tensor, "lon lat b"] | None = None) -> Modes:
+    def rate(
+        self, state: SpectralCoefficients, *, coriolis: Float[Tensor, "lon lat b"] | None = None
+    ) -> SpectralCoefficients:
         """d/dt of the three coefficients. `coriolis` replaces f, for instance about a tilted axis."""
         sphere = self.transform
         (phi, zeta), (u, v) = (pair.unbind(2) for pair in self.fields(state))
@@ -87,7 +89,7 @@ class ShallowWaterEquations:
         rates[:, :, 2] -= columns(self._bending, orders[:, :, 4])
         return rates
 
-    def balanced(self, vorticity: Complex[Tensor, "m l b"]) -> Modes:
+    def balanced(self, vorticity: Complex[Tensor, "m l b"]) -> SpectralCoefficients:
         """The state without divergence, and without a tendency of it, that has this vorticity and the mean depth."""
         vorticity = vorticity.clone()
         vorticity[:, 0] = 0

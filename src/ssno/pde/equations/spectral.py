@@ -18,7 +18,7 @@ from torch import Tensor
 from ssno.pde.equations.steepening import Steepening, engine
 from ssno.pde.grids import SpectralGrid
 
-Modes = Complex[Tensor, "b c *modes"]
+SpectralCoefficients = Complex[Tensor, "b c *modes"]
 Nonlinear = Callable[[Tensor, float], Tensor]
 CompiledStep = Callable[[Sequence[Tensor], Sequence[Tensor]], Nonlinear]
 """(factors of the state, weights of the nonlinear terms) -> step."""
@@ -38,7 +38,7 @@ class SpectralEquation:
     factor: Complex[Tensor, "*modes"] | None = None
     compiled: CompiledStep | None = None
 
-    def rate(self, modes: Modes, time: float) -> Modes:
+    def rate(self, modes: SpectralCoefficients, time: float) -> SpectralCoefficients:
         """The nonlinear term itself."""
         assert self.nonlinear is not None
         term = self.nonlinear(modes, time)

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde.equations.spectral import Modes, SpectralEquation
+from ssno.pde.equations.spectral import SpectralCoefficients, SpectralEquation
 from ssno.pde.forcing import ModeForce
 from ssno.pde.grids import SpectralGrid
 
@@ -34,7 +34,7 @@ def vorticity(
     from_products = torch.stack([k_x.square() - k_y.square(), (k_x * k_y).expand(grid.modes_shape)])
     products = torch.empty(0)
 
-    def nonlinear(modes: Modes, time: float) -> Modes:
+    def nonlinear(modes: SpectralCoefficients, time: float) -> SpectralCoefficients:
         nonlocal products
         velocity = grid.to_field(modes * to_velocity)
         u, v = velocity[:, 0], velocity[:, 1]

@@ -50,7 +50,7 @@ LANES = 32
 SPECTRAL_BLOCK = 8
 
 Solver = Literal["fv", "exact"]
-Window = Literal["correlated", "independent"]
+InitialStates = Literal["correlated", "independent"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Burgers(Problem):
     points: int = 1024
     frames: int = 141
     frame_interval: float = 0.01
-    window: Window = "correlated"
+    window: InitialStates = "correlated"
     initial_period: float | None = None
     cells: int = 1024
     cfl: float = 0.25
@@ -92,8 +92,8 @@ class Burgers(Problem):
         check_at_least(2, frames=self.frames)
         if self.solver not in get_args(Solver):
             raise ValueError(f"`solver` must be one of {get_args(Solver)}, got {self.solver!r}.")
-        if self.window not in get_args(Window):
-            raise ValueError(f"`window` must be one of {get_args(Window)}, got {self.window!r}.")
+        if self.window not in get_args(InitialStates):
+            raise ValueError(f"`window` must be one of {get_args(InitialStates)}, got {self.window!r}.")
         if self.solver == "exact" and self.period != 1:
             raise ValueError(
                 f"`initial_period` must be 1 for the exact solver, got {self.period}: the initial condition would "

@@ -34,7 +34,7 @@ from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames, steps_between
 from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded
 
-Boundary = Literal["periodic", "channel", "walls"]
+WallCondition = Literal["periodic", "channel", "walls"]
 BLOCK = 2
 
 
@@ -45,7 +45,7 @@ class GrayScott(Problem):
     The solver works on `solver_points` points per side of the square, of which every n-th is stored.
     """
 
-    boundary: Boundary = "periodic"
+    boundary: WallCondition = "periodic"
     points: int = 64
     solver_points: int = 128
     length: float = 1.0
@@ -65,8 +65,8 @@ class GrayScott(Problem):
     context_fields: ClassVar[tuple[str, ...]] = ("feed",)
 
     def __post_init__(self) -> None:
-        if self.boundary not in get_args(Boundary):
-            raise ValueError(f"`boundary` must be one of {get_args(Boundary)}, got {self.boundary!r}.")
+        if self.boundary not in get_args(WallCondition):
+            raise ValueError(f"`boundary` must be one of {get_args(WallCondition)}, got {self.boundary!r}.")
         rates = {name: getattr(self, name) for name in ("diffusivity_u", "diffusivity_v", "lowest_feed", "kill")}
         check_positive(length=self.length, frame_interval=self.frame_interval, step=self.step, **rates)
         check_at_least(2, frames=self.frames)

@@ -23,7 +23,7 @@ from ssno.pde.schemes.integrators import etdrk4
 from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames
 from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded
 
-Boundary = Literal["dirichlet", "neumann", "mixed"]
+WallCondition = Literal["dirichlet", "neumann", "mixed"]
 VALUES_PER_BLOCK = 2**16
 
 
@@ -31,7 +31,7 @@ VALUES_PER_BLOCK = 2**16
 class HeatBox(Problem):
     """The problem; see the top of this module. Amplitudes are U[-1/2, 1/2), wavenumbers m below `lmax`."""
 
-    boundary: Boundary = "dirichlet"
+    boundary: WallCondition = "dirichlet"
     dimensions: int = 2
     diffusivity: float = 0.01
     length: float = 1.0
@@ -45,8 +45,8 @@ class HeatBox(Problem):
     fields: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:
-        if self.boundary not in get_args(Boundary):
-            raise ValueError(f"`boundary` must be one of {get_args(Boundary)}, got {self.boundary!r}.")
+        if self.boundary not in get_args(WallCondition):
+            raise ValueError(f"`boundary` must be one of {get_args(WallCondition)}, got {self.boundary!r}.")
         if not 1 <= self.dimensions <= 3:
             raise ValueError(f"A box has 1, 2 or 3 dimensions, got {self.dimensions}.")
         check_positive(diffusivity=self.diffusivity, length=self.length, end_time=self.end_time)

@@ -24,7 +24,7 @@ from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
 from ssno.pde.problems.foil_cloud import Cloud, sample_cloud
 from ssno.pde.problems.problem import Axis, GridType, OnProgress, Parameters, Problem, Solution
 
-Task = Literal["full", "scarce", "aoa"]
+FoilTask = Literal["full", "scarce", "aoa"]
 Units = Literal["physical", "stream"]
 
 EX, EY, TAIL = (0.06, 0.14), (0.0, 0.10), (4.0, 18.0)
@@ -41,7 +41,7 @@ class KTFoil(Problem):
     walls by v = 0.
     """
 
-    task: Task = "full"
+    task: FoilTask = "full"
     units: Units = "stream"
     points: int = 16384
     wall_points: int = 512
@@ -53,7 +53,7 @@ class KTFoil(Problem):
     grid_type: ClassVar[GridType] = "points"
 
     def __post_init__(self) -> None:
-        for option, allowed in (("task", get_args(Task)), ("units", get_args(Units))):
+        for option, allowed in (("task", get_args(FoilTask)), ("units", get_args(Units))):
             if getattr(self, option) not in allowed:
                 raise ValueError(f"`{option}` must be one of {allowed}, got {getattr(self, option)!r}.")
         check_at_least(8, wall_points=self.wall_points)

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde.equations.spectral import Modes, SpectralEquation
+from ssno.pde.equations.spectral import SpectralCoefficients, SpectralEquation
 
 Step = Callable[[Tensor, float], Tensor]
 Symbol = Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
@@ -46,7 +46,7 @@ def etdrk4(equation: SpectralEquation, dt: float) -> Step:
     stage, early, late = (Weight(weight * factor) for weight in (q, q * (e_half - 1), 2 * q))
     first, middle, last = (Weight(weight * factor) for weight in last_weights)
 
-    def step(modes: Modes, time: float) -> Modes:
+    def step(modes: SpectralCoefficients, time: float) -> SpectralCoefficients:
         n_u = nonlinear(modes, time)
         u_half, u_whole = half.times(modes), whole.times(modes)
         at = equation.grid.workspace(modes.shape)
@@ -69,7 +69,7 @@ def ifrk4(equation: SpectralEquation, dt: float) -> Step:
     half = _factor(torch.exp(equation.linear * (dt / 2)))
     whole = _factor(torch.exp(equation.linear * dt))
 
-    def step(modes: Modes, time: float) -> Modes:
+    def step(modes: SpectralCoefficients, time: float) -> SpectralCoefficients:
         u = _numbers(modes, is_real)
         k_1 = _numbers(nonlinear(modes, time), is_real)
         a = torch.add(u, k_1, alpha=dt / 2).mul_(half)
@@ -112,11 +112,13 @@ class Weight:
         self.is_real = not symbol.is_complex()
         self.symbol = _factor(symbol)
 
-    def times(self, modes: Modes) -> Modes:
+    def times(self, modes: SpectralCoefficients) -> SpectralCoefficients:
         """symbol * modes, in fresh memory."""
         return _modes(_numbers(modes, self.is_real) * self.symbol, self.is_real)
 
-    def add(self, start: Modes, modes: Modes, *, out: Modes) -> Modes:
+    def add(
+        self, start: SpectralCoefficients, modes: SpectralCoefficients, *, out: SpectralCoefficients
+    ) -> SpectralCoefficients:
         """start + symbol * modes, written to `out`, which may be `start`."""
         if not self.is_real:
             return torch.addcmul(start, self.symbol, modes, out=out)

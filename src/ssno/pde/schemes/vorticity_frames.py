@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.equations.spectral import Modes
+from ssno.pde.equations.spectral import SpectralCoefficients
 from ssno.pde.equations.vorticity import velocity_symbols, vorticity
 from ssno.pde.forcing import WaveForce
 from ssno.pde.grids import SpectralGrid
@@ -54,7 +54,7 @@ def vorticity_frames(
     speed, taken = np.zeros(count), np.zeros(count, dtype=int)
     to_velocity, shortest = velocity_symbols(grid), max(float(k.abs().max()) for k in grid.wavenumbers())
 
-    def keep(indices: list[int], state: Modes, time: float) -> None:
+    def keep(indices: list[int], state: SpectralCoefficients, time: float) -> None:
         swift = grid.to_field(state * to_velocity).abs().sum(dim=1).flatten(1).amax(dim=1)
         for index, one, fastest in zip(dict.fromkeys(indices), state, swift.tolist(), strict=False):
             modes[index], speed[index] = one, fastest
