@@ -26,7 +26,7 @@ def test_every_trajectory_and_field_gets_a_file(capsys: pytest.CaptureFixture[st
             "animate",
             "flow.npz",
             *READ,
-            "--index",
+            "--trajectories",
             "0",
             "2",
             "--animation.width",
@@ -43,5 +43,5 @@ def test_every_trajectory_and_field_gets_a_file(capsys: pytest.CaptureFixture[st
 
 def test_a_trajectory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["data", "animate", "flow.npz", *READ, "--index", "3"])
-    assert "`--index` must lie between 0 and 2, got 3" in capsys.readouterr().err
+        main(["data", "animate", "flow.npz", *READ, "--trajectories", "3"])
+    assert "`--trajectories` must lie between 0 and 2, got 3" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def test_folders_are_named_after_dataset_and_preset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run("advection-diffusion", "--preset", "tiny", "--velocity", "1.0", "0.5", "--points", "16", "--workers", "1")
+    run("advection-diffusion", "--preset", "tiny", "--velocity", "1.0", "0.5", "--points", "16", "--jobs", "1")
     assert os.listdir(tmp_path / "data") == ["advection-diffusion-tiny"]
     assert read_manifest(tmp_path / "data/advection-diffusion-tiny")["recipe"]["options"]["velocity"] == [1.0, 0.5]
     assert "complete" in capsys.readouterr().out

@@ -173,7 +173,7 @@ def test_with_axes_it_is_described_drawn_and_the_training_command_printed(folder
 
 
 def test_problems_are_named_with_their_trajectories(folder, capsys) -> None:
-    arguments = ["--axes", "batch time x", "--no-draw", "--against", "mine.npz", "--periodic", "none", "--everything"]
+    arguments = ["--axes", "batch time x", "--no-draw", "--against", "mine.npz", "--periodic", "none", "--no-sample"]
     main(["data", "inspect", "bad.npz", *arguments])
     printed = capsys.readouterr().out.replace("\n", " ")
     assert "! all: 1 trajectories are not finite: 3. Gaps (land, obstacles) are read with --mask nan;" in printed
@@ -212,7 +212,7 @@ def test_options_for_fields_context_arrays_and_viscosity_reach_the_reader(folder
 def test_a_sampled_file_says_so(folder, capsys, monkeypatch) -> None:
     monkeypatch.setattr("ssno.cli.data_inspect.MOST", 4 * 5 * 8 * 4)
     main(["data", "inspect", "mine.npz", "--axes", "batch time x", "--no-draw"])
-    assert "all: looked at 3 of 6 trajectories, 5 of 5 frames (--everything reads all)" in capsys.readouterr().out
+    assert "all: looked at 3 of 6 trajectories, 5 of 5 frames (--no-sample reads all)" in capsys.readouterr().out
 
 
 def test_long_lists_are_cut_short(folder, capsys) -> None:

@@ -39,7 +39,7 @@ def run_and_data(folder, *, n_dims: int = 1, fields: int = 1):
 def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     run_and_data(tmp_path)
-    main(["rollout", "run", "--index", "1", "0", "--json", "--no-animate"])
+    main(["rollout", "run", "--trajectories", "1", "0", "--json", "--no-animate"])
     printed = json.loads(capsys.readouterr().out)
     opened = open_run("run")
     seen = make_examples(opened.forecaster, opened.load("test"), [1, 0])
@@ -177,14 +177,14 @@ def test_a_forecast_that_runs_away_is_shown_up_to_there_and_ends_with_code_3(tmp
     assert (told["trained_steps"], told["steps_asked"], told["recorded"], told["runaways"]) == (4, 4, True, [])
     grow(tmp_path, 15.0)
     with pytest.raises(SystemExit, match="3"):
-        main(["rollout", "run", "--no-animate", "--index", "1"])
+        main(["rollout", "run", "--no-animate", "--trajectories", "1"])
     out = capsys.readouterr().out
     assert "! u: the mean leaves what training saw at step 1 (trajectory 1): " in out
     assert "! trajectory 1 is beyond 10 times any known value (runaway) from step 4 on" in out
     assert "Stopped there: the 3 of 4 steps before are kept; --on-divergence continue goes on." in out
     assert {path.name for path in (tmp_path / "run" / "rollout").iterdir()} == {"test-1.png", "test-error.png"}
     with pytest.raises(SystemExit, match="3"):
-        main(["rollout", "run", *quiet, "--index", "1", "--on-divergence", "continue", "--json"])
+        main(["rollout", "run", *quiet, "--trajectories", "1", "--on-divergence", "continue", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert (len(told["steps"]), told["runaways"]) == (4, [{"trajectory": 1, "step": 3, "reason": "runaway"}])
     assert {"field", "what", "step", "value", "low", "high"} < set(told["departures"][0])

@@ -342,7 +342,7 @@ def test_two_processes_follow_one_and_resume(here) -> None:
     """Two real processes, started as torchrun does: the losses of one, to 1e-5, SIGTERM and resume included."""
     words = ["--train.epochs", "5", "--train.noise", "0.01", "--train.batch-size", "7", "--train.evaluate-every", "5"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    several = ["--resume", "auto", "--processes", "2"]  # new: it starts
+    several = ["--resume", "auto", "--nproc", "2"]  # new: it starts
     cut = command("waves.npy", *SMALL, "--name", "two", *words, *several, "--train.save-seconds", "0")
     started = subprocess.Popen(cut, cwd=here, env=environment, stderr=subprocess.PIPE, text=True)
     last = here / "runs" / "two" / "last"
@@ -375,8 +375,8 @@ def test_of_several_processes_the_first_tells_mistakes(here, capsys, monkeypatch
 @pytest.mark.parametrize("number", ["abc", "0", "-2", "1.5"])
 def test_processes_are_counted(here, capsys, number) -> None:
     with pytest.raises(SystemExit, match="2"):
-        ssno("--processes", number)
-    assert f"`--processes` must be a whole number from 1 on, got '{number}'." in capsys.readouterr().err
+        ssno("--nproc", number)
+    assert f"`--nproc` must be a whole number from 1 on, got '{number}'." in capsys.readouterr().err
 
 
 def test_a_split_without_trajectories_is_told(here, capsys) -> None:

@@ -81,7 +81,7 @@ def place(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("line", LINES)
 def test_a_preempted_training_saves_is_queued_again_and_ends(place: Path, line: str) -> None:
     assert LINES[0] in TRAINING
-    line = line.replace("ssno train ks ", f"ssno train {OPTIONS} ").replace("--processes 4", "--processes 2")
+    line = line.replace("ssno train ks ", f"ssno train {OPTIONS} ").replace("--nproc 4", "--nproc 2")
     jobs = Scheduler(place, TRAINING.replace(LINES[0], line))
     run = place / "runs" / "ks-ssno"
     job = jobs.start()

@@ -98,7 +98,7 @@ def test_every_command_parses(page: Path, command: str, monkeypatch: pytest.Monk
     _, verb, rest = find_verb(words)
     module = importlib.import_module(f"ssno.cli.{verb.module}")
     if verb.raw:
-        words, chosen = take_out([w for w in rest if w != "auto"], "--model", "--recipe", "--config", "--processes")
+        words, chosen = take_out([w for w in rest if w != "auto"], "--model", "--recipe", "--config", "--nproc")
         chosen.pop("--config", None)  # that file is the user's
         assert module.parse(words, chosen).run.model.name == chosen.get("--model", "ssno").partition(":")[0]
         return

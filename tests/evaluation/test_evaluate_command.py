@@ -34,7 +34,7 @@ def test_evaluate_prints_a_table_and_writes_every_format(make_run, tmp_path, cap
 def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys) -> None:
     folder = make_run()
     other = ["--data", str(short_ks), "--points", "64"]
-    main(["evaluate", str(folder), *other, "--trajectories", "1", "--solver", "--json"])
+    main(["evaluate", str(folder), *other, "--max-trajectories", "1", "--solver", "--json"])
     (document,) = json.loads(capsys.readouterr().out)
     assert document["baselines"]["solver, same grid"]["means"]["rel_l2"] < 1e-6
     assert document["points"] == [64]
@@ -42,7 +42,7 @@ def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys)
 
 def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, monkeypatch) -> None:
     monkeypatch.setattr(import_module("ssno.evaluation.evaluate"), "forecast_seconds", lambda *_, **__: 0.0)
-    main(["evaluate", str(make_run()), "--solver", "--trajectories", "1"])
+    main(["evaluate", str(make_run()), "--solver", "--max-trajectories", "1"])
     assert "No 'solver, same time': even on the coarsest grid the solver takes longer" in capsys.readouterr().out
 
 

@@ -115,7 +115,7 @@ def test_evaluating_by_name_measures_what_is_stated(shipped, place, capsys) -> N
     assert line.split()[3] == line.split()[5] == f"{stated['rel_l2']:.3g}"
     assert "Stated: the error of this checkpoint on 2 test trajectories of ks-0.1-tiny, 32 points." in shown
     assert {path: path.stat().st_mtime_ns for path in shipped.iterdir()} == before
-    for other in (["--points", "64"], ["--trajectories", "1"], ["--data", "data/ks-0.1-tiny", "--points", "32"]):
+    for other in (["--points", "64"], ["--max-trajectories", "1"], ["--data", "data/ks-0.1-tiny", "--points", "32"]):
         main(["evaluate", "ks-0.1-32", *other])
         assert "which is not what was measured here." in capsys.readouterr().out
 

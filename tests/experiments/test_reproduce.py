@@ -46,7 +46,7 @@ LONG = ("navier-stokes", "unidirectional-2d", "teacher-forcing-2d")  # share all
     "name", [pytest.param(name, marks=pytest.mark.verify if name in LONG else ()) for name in EXPERIMENTS]
 )
 def test_every_experiment_runs(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["reproduce", name, "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", name, "--scale", "tiny", "--jobs", "1"])
     shown = capsys.readouterr().out
     assert "The paper:" in shown
     assert "verdicts" in shown
@@ -68,18 +68,18 @@ def test_every_experiment_runs(name: str, place: Path, capsys: pytest.CaptureFix
 
 
 def test_finished_runs_are_not_repeated(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     results = place / "runs" / "reproduce" / "tiny" / "runs"
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.is_file()}
     capsys.readouterr()
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     assert "2 runs, 0 still to do" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.is_file()} == before
 
 
 def test_runs_side_by_side_give_the_same_as_one_after_the_other(place: Path) -> None:
     trials = find_experiment("unidirectional", scale="tiny").trials()
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     alone = collect(trials, Path("runs/reproduce/tiny/runs"))
     told: list[tuple[float, float]] = []
     together = run_trials(trials, Path("side"), cores=2, advance=lambda done, total: told.append((done, total)))
@@ -95,7 +95,7 @@ def longer(trial: Trial) -> Trial:
 
 
 def test_a_stopped_run_continues_from_its_checkpoint_to_the_same_weights() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     trial = find_experiment("unidirectional", scale="tiny").trials()[0]
     with pytest.raises(TrainingInterrupted):
         train(trial.run, folder=Path("stopped") / trial.name, stop_after=1, reporter=Silent())
@@ -115,7 +115,7 @@ def side_by_side(trials: list[Trial], folder: Path) -> None:
 
 
 def test_sigterm_lets_every_run_save_itself() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
     trials = [replace(t, run=replace(t.run, train=replace(t.run.train, save_seconds=1e6))) for t in trials]
     first = trials[0].run
@@ -137,7 +137,7 @@ def test_sigterm_lets_every_run_save_itself() -> None:
 
 
 def test_runs_stop_at_a_given_time_and_go_on_later(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
     soon = datetime.now() + timedelta(seconds=1)
     with pytest.raises((TrainingInterrupted, KeyboardInterrupt)):
@@ -150,7 +150,7 @@ def test_runs_stop_at_a_given_time_and_go_on_later(capsys: pytest.CaptureFixture
 
 
 def test_the_status_foresees_what_is_left_from_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     capsys.readouterr()
     main(["reproduce", "unidirectional", "--scale", "tiny", "--seeds", "2", "--status", "--json"])
     told = json.loads(capsys.readouterr().out)
@@ -165,7 +165,7 @@ def test_the_status_foresees_what_is_left_from_what_is_done(capsys: pytest.Captu
 
 
 def test_a_run_that_diverges_is_a_result() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     trial = find_experiment("unidirectional", scale="tiny").trials()[0]
     wild = replace(trial.run.train, epochs=40, learning_rate=1e30, clip=0.0, schedule="constant")
     broken = replace(trial, run=replace(trial.run, train=wild))
@@ -228,12 +228,12 @@ def test_a_dry_run_foresees_time_and_trains_nothing(capsys: pytest.CaptureFixtur
 
 def test_what_is_there_so_far_can_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--so-far"])
+        main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--partial"])
     assert "No run of `headline` is done at scale tiny" in capsys.readouterr().err
     trials = find_experiment("headline", scale="tiny").trials()[:2]
     make_data(trials, lambda line: None, lambda done, total: None)
     run_trials(trials, Path("part/tiny/runs"), cores=1, advance=lambda done, total: None)
-    main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--so-far", "--json"])
+    main(["reproduce", "headline", "--scale", "tiny", "--out", "part", "--partial", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert [verdict["claim"] for verdict in told["verdicts"]] == ["KS 0.1: SS-NO below FFNO"]
     assert "Judged with 2 of 10 runs." in told["notes"]
@@ -249,7 +249,7 @@ def test_half_of_the_runs_that_are_looked_into_can_be_judged(name: str, capsys: 
     half = Path("half") / name
     for trial in trials[::2]:
         shutil.copytree(every / trial.name, half / "tiny" / "runs" / trial.name)
-    main(["reproduce", name, "--scale", "tiny", "--out", str(half), "--so-far", "--json"])
+    main(["reproduce", name, "--scale", "tiny", "--out", str(half), "--partial", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert f"Judged with {len(trials[::2])} of {len(trials)} runs." in told["notes"]
     assert told["tables"]
@@ -280,7 +280,7 @@ def test_models_of_the_published_size_start(model: str) -> None:
 
 
 def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     run = find_experiment("unidirectional", scale="tiny").trials()[0].run
     test, train = run.data.load("test"), run.data.load("train")
     low, high = (float(f(train.read(range(len(train))).state)) for f in (lambda x: x.min(), lambda x: x.max()))
@@ -291,7 +291,7 @@ def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
 
 
 def test_tables_have_a_row_of_persistence_and_the_papers_value_beside_its_metric_alone(place: Path) -> None:
-    main(["reproduce", "unidirectional", "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     finding = json.loads((place / "runs/reproduce/tiny/unidirectional/finding.json").read_text())
     tables = {table["title"].partition(":")[0]: table for table in finding["tables"]}
     assert [name for name, table in tables.items() if "paper" in table["headings"]] == ["rel_l2_unit_interval"]
@@ -307,7 +307,7 @@ def test_tables_have_a_row_of_persistence_and_the_papers_value_beside_its_metric
 
 @pytest.mark.parametrize("name", ["transfer", "discretisation", "resolution", "recipe"])
 def test_tables_on_several_grids_have_persistence_in_every_column(name: str, place: Path) -> None:
-    main(["reproduce", name, "--scale", "tiny", "--cores", "1"])
+    main(["reproduce", name, "--scale", "tiny", "--jobs", "1"])
     finding = json.loads((place / "runs/reproduce/tiny" / name / "finding.json").read_text())
     for table in finding["tables"]:
         if "persistence" in table["headings"]:
@@ -333,10 +333,10 @@ def test_senseless_calls_are_refused(capsys: pytest.CaptureFixture[str]) -> None
     for arguments, message in (
         ([], "say which result to reproduce: recipe, headline"),
         (
-            ["headline", "--until", "6 pm"],
-            "`--until` must be a time of day as 06:00, or a while as 55m or 1h30m, got '6 pm'",
+            ["headline", "--stop-at", "6 pm"],
+            "`--stop-at` must be a time of day as 06:00, or a while as 55m or 1h30m, got '6 pm'",
         ),
-        (["headline", "--cores", "0"], "`--cores` must be at least 1, got 0"),
+        (["headline", "--jobs", "0"], "`--jobs` must be at least 1, got 0"),
     ):
         with pytest.raises(SystemExit) as stopped:
             main(["reproduce", *arguments])

@@ -159,7 +159,7 @@ def test_a_worker_that_dies_is_told_with_its_usual_causes(
 ) -> None:
     monkeypatch.setattr(campaign, "perform", die)
     with pytest.raises(SystemExit) as stopped:
-        main(["sweep", "rates.toml", "--workers", "2"])
+        main(["sweep", "rates.toml", "--jobs", "2"])
     assert stopped.value.code == 2
     assert "A worker process died" in capsys.readouterr().err
 
@@ -220,7 +220,7 @@ def test_files_that_are_no_sweeps_are_refused_by_name() -> None:
 
 def test_metrics_and_workers_are_checked() -> None:
     with pytest.raises(SystemExit):
-        main(["sweep", "rates.toml", "--workers", "0"])
+        main(["sweep", "rates.toml", "--jobs", "0"])
     with pytest.raises(SystemExit):
         main(["sweep", "rates.toml", "--shard", "3/2"])
 

@@ -368,7 +368,7 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
     run_folder(tmp_path, model_for(data))
     np.save("now.npy", data.read(slice(None)).state.numpy())
     words = ["predict", "run", "--input", "now.npy", "--output", "out/next.h5", "--steps", "5"]
-    words += ["--axes", "batch time channel x", "--dt", "0.5", "--lengths", "2", "--indices", "2", "0"]
+    words += ["--axes", "batch time channel x", "--dt", "0.5", "--lengths", "2", "--trajectories", "2", "0"]
     main([*words, "--dry-run", "--json"])
     cost = json.loads(capsys.readouterr().out)
     assert (cost["trajectories"], cost["steps"], cost["last_time"]) == (2, 5, 5.0)

@@ -1,4 +1,4 @@
-"""What PyTorch's launcher (`torchrun`, `ssno train --processes`) has told this process, read here and nowhere else.
+"""What PyTorch's launcher (`torchrun`, `ssno train --nproc`) has told this process, read here and nowhere else.
 
 The launcher tells each process its number by environment variables; without them there is one process.
 """

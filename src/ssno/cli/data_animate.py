@@ -1,6 +1,6 @@
 """`ssno data animate DATA`: trajectories as moving pictures, without a model.
 
-ssno data animate ks --index 0 3
+ssno data animate ks --trajectories 0 3
 ssno data animate channel.h5 --axes "batch channel x y time" --mask obstacle --animation.width 1920
 """
 
@@ -26,7 +26,7 @@ def animate(
     *,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = AS_STORED,
     split: str = "all",
-    index: tuple[int, ...] = (0,),
+    trajectories: tuple[int, ...] = (0,),
     preset: str | None = None,
     points: int | None = None,
     animation: AnimationOptions = DEFAULTS,
@@ -38,7 +38,7 @@ def animate(
         data: A dataset's name, looked up in ./data, or a file or folder of your own.
         read: What the file does not say.
         split: Where the trajectories are: train, valid, test or all.
-        index: Trajectories, numbered from 0.
+        trajectories: Trajectories, numbered from 0.
         preset: Size of a generated dataset: tiny, small or paper.
         points: Coarsen the grid to this many points along the first axis.
         animation: How animations look.
@@ -48,10 +48,10 @@ def animate(
     chosen = DataOptions(name=data, preset=preset, points=points, **options).load(split)
     if chosen.grid_type == "points":
         raise ValueError(f"{chosen.name!r} are clouds of points, which do not move.")
-    for number in index:
+    for number in trajectories:
         if not 0 <= number < len(chosen):
-            raise ValueError(f"`--index` must lie between 0 and {len(chosen) - 1}, got {number}.")
-    for path in draw(chosen, index, out, animation):
+            raise ValueError(f"`--trajectories` must lie between 0 and {len(chosen) - 1}, got {number}.")
+    for path in draw(chosen, trajectories, out, animation):
         print(path)
 
 

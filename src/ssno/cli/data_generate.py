@@ -52,7 +52,7 @@ class Request:
         None
     )
     """Folder to write. An interrupted generation in it is continued."""
-    workers: Best = None
+    jobs: Best = None
     """Single-threaded processes: one per core, where that pays."""
     batch: Best = None
     """Trajectories solved at once. Changes the speed, not the numbers."""
@@ -111,7 +111,7 @@ def generate(request: Annotated[AnyRequest, tyro.conf.arg(name="")]) -> None:
             outcome = generate_dataset(
                 plan,
                 folder,
-                workers=request.workers,
+                workers=request.jobs,
                 batch=request.batch,
                 part=parse_part(request.shard),
                 dry_run=request.dry_run,

@@ -36,7 +36,7 @@ def inspect(
     *,
     against: Path | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
-    everything: bool = False,
+    sample: bool = True,
     draw: bool = True,
     picture: Path | None = None,
     json: bool = False,
@@ -49,7 +49,7 @@ def inspect(
         path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
         against: Another file or folder, to find frames that occur in both.
         read: What the file does not say.
-        everything: Read all trajectories, also of files larger than 128 MiB.
+        sample: Look at a sample of files larger than 128 MiB; --no-sample reads all trajectories.
         draw: Draw a few trajectories.
         picture: Where to draw them (.png, .pdf or .svg); NAME-inspect.png here if not given. An earlier picture is
             replaced, no other file.
@@ -58,7 +58,7 @@ def inspect(
     drawing = Path(f"{stem(path)}-inspect.png") if picture is None else picture
     if draw:
         check_picture(drawing, option="--picture")
-    found, sets = inspect_data(path, read, against=against, most=None if everything else MOST)
+    found, sets = inspect_data(path, read, against=against, most=MOST if sample else None)
     drawn = draw_sets(sets, drawing) if draw and sets else None
     if json:
         print(json_format.dumps(to_json(found, drawn), indent=1))
@@ -176,7 +176,7 @@ def facts(found: Inspection) -> list[str]:
     lines += [f"parameters: {', '.join(numbers)}"] if numbers else []
     lines += [
         f"{report.split}: looked at {report.examined} of {report.trajectories} trajectories, {report.frames} of "
-        f"{found.frames} frames{coarser(report.step)} (--everything reads all)"
+        f"{found.frames} frames{coarser(report.step)} (--no-sample reads all)"
         for report in found.sets
         if (report.examined, report.frames, report.step) != (report.trajectories, found.frames, 1)
     ]

@@ -35,7 +35,7 @@ def evaluate(
     split: str = "test",
     points: tuple[int, ...] | None = None,
     time_index: str | None = None,
-    trajectories: int | None = None,
+    max_trajectories: int | None = None,
     data: str | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     solver: bool = False,
@@ -59,7 +59,7 @@ def evaluate(
         points: Evaluate on a coarser grid of the stored data, --points 100, or one number per axis, --points 96 64:
             every n-th point where that fits, else (periodic fields) what that grid resolves.
         time_index: Frames to use, START:STOP:STEP.
-        trajectories: Only the first so many.
+        max_trajectories: Only the first so many.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         read: How to read those other data, where neither the file says it nor the run.
         solver: Also score the solver that made the data: on the model's grid, and within the model's time.
@@ -82,7 +82,7 @@ def evaluate(
         "split": split,
         "points": points,
         "time_index": time_index,
-        "trajectories": trajectories,
+        "trajectories": max_trajectories,
         "precision": precision,
     }
     others = [other_data(run, data, read) for run in runs]

@@ -23,6 +23,7 @@ from ssno.base import package_version, unknown_name
 from ssno.base.launched import is_first
 from ssno.base.names import printable
 from ssno.cli.quick_help import stand_in_for_help
+from ssno.cli.renamed import refuse_old_names
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def run(words: list[str]) -> None:
     if broken := [word for word in words if "\0" in word]:
         raise ValueError(f"{broken[0]!r} holds a NUL character, which no name of a file or option does. Leave it out.")
     name, verb, rest = find_verb(words)
+    refuse_old_names(name, rest)
     stand_in_for_help(rest)
     try:
         # Libraries that are being imported turn an exception into one of their own, or into nothing.

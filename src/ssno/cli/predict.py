@@ -31,7 +31,7 @@ def predict(
     output: Path,
     steps: int = 100,
     given: int | None = None,
-    indices: tuple[int, ...] = (),
+    trajectories: tuple[int, ...] = (),
     split: str = "all",
     points: tuple[int, ...] | None = None,
     time_index: str | None = None,
@@ -57,7 +57,7 @@ def predict(
         steps: Frames to predict.
         given: How many frames of the input are known, from the first; all if not said. Known fields (context) are also
             used after them.
-        indices: Trajectories to forecast; all if not said.
+        trajectories: Trajectories to forecast; all if not said.
         split: Which part of a divided dataset: train, valid, test or all.
         points: Coarsen the input to this many points along the first axis, or along each: every n-th point where that
             fits, else (periodic fields) what that grid resolves.
@@ -78,7 +78,7 @@ def predict(
     alike = replace(opened, data=replace(opened.alike(input, read), cut=None, time_index=None))
     data = alike.load(split, points=points, time_index=time_index)
     warn_of_other_data(opened, data, points_asked=points is not None)
-    data = data.select(indices=indices) if indices else data
+    data = data.select(indices=trajectories) if trajectories else data
     if dry_run:
         job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
         held = min(batch_size, len(data)) * job.bytes // len(data) // steps * block_frames(data.shape[3:], steps)

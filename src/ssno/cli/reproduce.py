@@ -3,7 +3,7 @@
 ssno reproduce --list
 ssno reproduce headline --dry-run
 ssno reproduce headline
-ssno reproduce headline --scale night --until 06:00
+ssno reproduce headline --scale night --stop-at 06:00
 ssno reproduce --scale night --status
 """
 
@@ -41,11 +41,11 @@ def reproduce(
     scale: Scale = "cpu",
     seeds: int | None = None,
     out: Path = Path("runs/reproduce"),
-    cores: int | None = None,
-    until: str | None = None,
+    jobs: int | None = None,
+    stop_at: str | None = None,
     list: bool = False,
     status: bool = False,
-    so_far: bool = False,
+    partial: bool = False,
     page: Path | None = None,
     dry_run: bool = False,
     json: bool = False,
@@ -61,11 +61,11 @@ def reproduce(
             training, our recipe and the paper's side by side, hours per run. paper: the published setting.
         seeds: Seeds of every run; by default what the scale affords.
         out: Folder for runs and findings.
-        cores: Runs side by side, one thread each; by default one per core, and one run with all threads at `paper`.
-        until: Stop at a time of day (06:00) or after a while (8h, 90m); runs save themselves and go on later.
+        jobs: Runs side by side, one thread each; by default one per core, and one run with all threads at `paper`.
+        stop_at: Stop at a time of day (06:00) or after a while (8h, 90m); runs save themselves and go on later.
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
-        so_far: Judge the runs that are done, and do no others.
+        partial: Judge the runs that are done, and do no others.
         page: Fill in the tables of this Markdown page, after collecting what was concluded at this scale beside it.
         dry_run: Say what would be generated and trained, and how long; writes nothing.
         json: Print the finding, the list or the forecast as JSON.
@@ -80,23 +80,23 @@ def reproduce(
         print(f"{page} is filled in; collected: {', '.join(taken) or 'nothing new'}.")
         return
     if status:
-        show_status(name, scale, seeds, folder, cores or available_cores(), console, as_json=json)
+        show_status(name, scale, seeds, folder, jobs or available_cores(), console, as_json=json)
         return
     if not name:
         raise ValueError(f"`name`: say which result to reproduce: {', '.join(EXPERIMENTS)}. `--list` tells more.")
-    if cores is not None and cores < 1:
-        raise ValueError(f"`--cores` must be at least 1, got {cores}.")
-    end = None if until is None else moment(until, datetime.now(), option="--until")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"`--jobs` must be at least 1, got {jobs}.")
+    end = None if stop_at is None else moment(stop_at, datetime.now(), option="--stop-at")
     experiment = find_experiment(name, scale=scale, seeds=seeds)
     trials = experiment.trials()
-    cores = cores or (None if scale == "paper" else available_cores())
+    cores = jobs or (None if scale == "paper" else available_cores())
     talk = Console(stderr=True)
     if not json or dry_run:
         announce(experiment, trials, folder / "runs", cores or 1, console, measure=dry_run, as_json=json)
     if dry_run:
         return
     planned = len(trials)
-    if so_far:
+    if partial:
         trials = [trial for trial in trials if is_done(trial, folder / "runs")]
     with progress("data", console=talk) as advance:
         make_data(trials, lambda line: talk.print(f"ssno: {line}", highlight=False), advance)

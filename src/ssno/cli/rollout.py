@@ -37,7 +37,7 @@ from ssno.training.interruption import EXIT_DIVERGED
 def rollout(
     run: tyro.conf.Positional[Path],
     *,
-    index: tuple[int, ...] = (0,),
+    index: Annotated[tuple[int, ...], tyro.conf.arg(name="trajectories")] = (0,),
     split: str = "test",
     data: str | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = AS_STORED,

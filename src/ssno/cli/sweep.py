@@ -1,7 +1,7 @@
 """`ssno sweep FILE`: many runs from one file, each once, compared in one table.
 
 ssno sweep rates.toml --dry-run
-ssno sweep rates.toml --workers 2
+ssno sweep rates.toml --jobs 2
 ssno sweep rates.toml --shard 2/8
 """
 
@@ -29,7 +29,7 @@ def sweep(
     file: tyro.conf.Positional[Path],
     *,
     out: Path | None = None,
-    workers: int = 1,
+    jobs: int = 1,
     shard: str = "1/1",
     stop_at: str | None = None,
     metric: str = "rel_l2",
@@ -44,15 +44,15 @@ def sweep(
     Args:
         file: TOML, JSON or YAML: `seeds`, `[run]` with what all runs share, `[grid]` with lists of values, `[[runs]]`.
         out: Folder for the runs and the table; by default runs/ and the name of the file.
-        workers: Runs side by side, one thread each; 1 runs one after the other with all of torch's threads.
+        jobs: Runs side by side, one thread each; 1 runs one after the other with all of torch's threads.
         shard: Do only part i of n, as 2/8 in a job array; the table shows all that is there.
         stop_at: Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted.
         metric: Column of the table.
         dry_run: List the runs and whether they are done; trains nothing.
         json: Print the table's records as JSON.
     """
-    if workers < 1:
-        raise ValueError(f"`--workers` must be at least 1, got {workers}.")
+    if jobs < 1:
+        raise ValueError(f"`--jobs` must be at least 1, got {jobs}.")
     end = None if stop_at is None else moment(stop_at, datetime.now(), option="--stop-at")
     number, of = parse_part(shard)
     folder = out or Path("runs") / file.stem
@@ -65,7 +65,7 @@ def sweep(
         raise ValueError(f"`--metric`: {unknown_name(metric, known, kind='metric')}")
     try:
         with progress("sweep", console=Console(stderr=True)) as advance:
-            run_trials(mine, folder, cores=None if workers == 1 else workers, advance=advance, until=end)
+            run_trials(mine, folder, cores=None if jobs == 1 else jobs, advance=advance, until=end)
     except (TrainingInterrupted, KeyboardInterrupt) as stopped:
         done = len(collect(mine, folder).outcomes)
         print(f"ssno: interrupted with {done} of {len(mine)} runs done; the same command goes on.", file=sys.stderr)

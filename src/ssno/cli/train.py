@@ -4,7 +4,7 @@
     ssno train ks --model ffno --recipe paper --data.points 64
     ssno train --config run.json
     ssno train --resume --name ks-ssno
-    ssno train ks --processes 2
+    ssno train ks --nproc 2
 
 Some words are read before the rest, because the rest depends on them: `--model NAME` (`NAME:tiny` for its smallest
 size) chooses whose options `--model.*` are; `--recipe`, `--config` and the dataset, wherever it stands, say where the
@@ -79,7 +79,7 @@ class Command(Generic[ModelConfig]):
     """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
     stop_after: int | None = None
     """Stop after so many steps of the run in all, as if interrupted."""
-    processes: int = 1
+    nproc: int = 1
     """Train with so many processes on this machine, each on its share of every batch and, if there are any, its GPU."""
     stop_at: str | None = None
     """Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted: save, exit with code 75."""
@@ -94,8 +94,8 @@ class Command(Generic[ModelConfig]):
 
 def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
-    alone, wanted = take_out(arguments, "--processes")
-    if (together := whole_number(wanted.get("--processes", "1"), option="--processes")) > 1:
+    alone, wanted = take_out(arguments, "--nproc")
+    if (together := whole_number(wanted.get("--nproc", "1"), option="--nproc")) > 1:
         raise SystemExit(launch(["ssno", "train", *alone], processes=together))
     alone, auto = resume_auto(alone)
     words, chosen = take_out(alone, "--model", "--recipe", "--config")

@@ -1,4 +1,4 @@
-"""Start the processes of one training on this machine, through PyTorch's own launcher: `ssno train ... --processes 2`.
+"""Start the processes of one training on this machine, through PyTorch's own launcher: `ssno train ... --nproc 2`.
 
 As torchrun does, with two differences: an interrupted and saved training exits with code 75 instead of 1, and what the
 training says is not followed by the launcher's own traceback.

@@ -1,6 +1,6 @@
 """Several processes that train one model, each on its share of every batch.
 
-    ssno train ks --processes 2                            on one machine (`ssno.training.launch`)
+    ssno train ks --nproc 2                            on one machine (`ssno.training.launch`)
     torchrun --nproc-per-node 2 -m ssno train ks           on several
 
 A process that was not launched with others (`ssno.base.launched`) has nothing to do.
