@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test verify bench clean
+.PHONY: install demo test verify bench dist clean
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -36,6 +36,10 @@ verify: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+# The wheel, into dist/.
+dist: install
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist
