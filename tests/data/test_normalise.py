@@ -153,7 +153,7 @@ GOOD = {"method": "minmax", "fields": ("u",), "shift": (0.0,), "scale": (1.0,), 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "max"}, "`method` must be one of minmax, zscore, none, per_sample_minmax, got 'max'"),
+        ({"method": "max"}, "`method` must be one of 'minmax', 'zscore', 'none', 'per_sample_minmax', got 'max'"),
         ({"shift": (0.0, 1.0)}, r"`shift` needs one number per field \('u',\)"),
         ({"scale": (float("nan"),)}, "`scale` must be finite"),
         ({"scale": (-1.0,)}, "`scale` and `increment` must not be negative"),

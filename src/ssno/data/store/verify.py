@@ -25,7 +25,7 @@ DESCRIBED = ("dataset", "fields", "context_fields", "axes", "times", "counts")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Defect:
     """Something wrong with one file."""
 
     file: str
@@ -37,7 +37,7 @@ class Verification:
     """What was looked at and what was found. A dataset is fine if there are no findings."""
 
     folder: Path
-    findings: tuple[Finding, ...]
+    findings: tuple[Defect, ...]
     shards: int
     trajectories: Mapping[str, int]
     bytes: int
@@ -66,12 +66,12 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
         manifest = read_manifest(folder)
         entries = entries_of(manifest)
     except ValueError as error:
-        return Verification(folder, (Finding(MANIFEST, str(error)),), 0, {}, 0)
+        return Verification(folder, (Defect(MANIFEST, str(error)),), 0, {}, 0)
     description = manifest[DESCRIPTION]
     findings = [*check_description(description, entries), *check_listing(folder, entries)]
     total, done = sum(entry.size for entry in entries), 0
     for entry in entries:
-        findings += [Finding(entry.path, what) for what in check_shard(folder, entry, description)]
+        findings += [Defect(entry.path, what) for what in check_shard(folder, entry, description)]
         done += entry.size
         report(done, total)
     trajectories: dict[str, int] = {
@@ -80,23 +80,23 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
     return Verification(folder, tuple(findings), len(entries), trajectories, total)
 
 
-def check_description(description: Mapping[str, Any], entries: list[Entry]) -> Iterator[Finding]:
+def check_description(description: Mapping[str, Any], entries: list[Entry]) -> Iterator[Defect]:
     """The description says what there is, and the shards are all of it: no trajectory twice, none left out."""
     if absent := [key for key in DESCRIBED if key not in description]:
-        yield Finding(MANIFEST, f"the description does not say: {', '.join(absent)}")
+        yield Defect(MANIFEST, f"the description does not say: {', '.join(absent)}")
     counts = description.get("counts")
     counts = counts if isinstance(counts, dict) else {}
     for split in SPLITS:
         expected = 0
         for entry in (entry for entry in entries if entry.split == split):
             if entry.first != expected:
-                yield Finding(MANIFEST, f"{entry.path} starts at trajectory {entry.first}, expected {expected}")
+                yield Defect(MANIFEST, f"{entry.path} starts at trajectory {entry.first}, expected {expected}")
             expected = entry.first + entry.count
         if expected != counts.get(split, 0):
-            yield Finding(MANIFEST, f"`{split}` has {expected} trajectories, the description says otherwise")
+            yield Defect(MANIFEST, f"`{split}` has {expected} trajectories, the description says otherwise")
 
 
-def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Finding]:
+def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Defect]:
     """Every listed file is there, a regular file inside the folder, and nothing else."""
     listed = {MANIFEST, *(entry.path for entry in entries)}
     there = {
@@ -104,12 +104,12 @@ def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Finding]:
     }
     for path in sorted(there - listed):
         kind = "left behind by an interrupted writer" if path.endswith(".partial") else "not in the manifest"
-        yield Finding(path, f"extra file, {kind}")
+        yield Defect(path, f"extra file, {kind}")
     for path in sorted(listed):
         if path not in there:
-            yield Finding(path, "missing; run the generate command again to make it")
+            yield Defect(path, "missing; run the generate command again to make it")
         elif why := why_not_regular(folder / path, folder):
-            yield Finding(path, f"{why}; delete it and run the generate command again")
+            yield Defect(path, f"{why}; delete it and run the generate command again")
 
 
 def check_shard(folder: Path, entry: Entry, description: Mapping[str, Any]) -> Iterator[str]:
