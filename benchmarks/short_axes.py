@@ -18,7 +18,7 @@ import tyro
 
 from ssno.base.provenance import provenance
 from ssno.costs.timing import time_interleaved
-from ssno.ssm.convolution import Method, choose_method, convolve
+from ssno.ssm.convolution import ConvolutionMethod, choose_method, convolve
 
 CHANNELS = 64
 
@@ -60,7 +60,7 @@ def measure(training: bool, length: int, lines: int, *, seconds: float) -> dict[
     x = torch.randn(CHANNELS, length, lines, requires_grad=training)
     kernel = torch.randn(CHANNELS, length, requires_grad=training)
 
-    def run(method: Method) -> None:
+    def run(method: ConvolutionMethod) -> None:
         with torch.set_grad_enabled(training):
             y = convolve(x, kernel, method=method)
         if training:
@@ -69,7 +69,7 @@ def measure(training: bool, length: int, lines: int, *, seconds: float) -> dict[
     torch.testing.assert_close(
         convolve(x, kernel, method="fft"), convolve(x, kernel, method="toeplitz"), atol=1e-3, rtol=1e-3
     )
-    methods: tuple[Method, ...] = ("fft", "toeplitz")
+    methods: tuple[ConvolutionMethod, ...] = ("fft", "toeplitz")
     times = time_interleaved({name: partial(run, name) for name in methods}, budget=seconds, least_rounds=7)
     fft, matrix = (times[name].median * 1e3 for name in methods)
     return {

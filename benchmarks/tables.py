@@ -55,7 +55,7 @@ def kind_of(entry: str) -> str:
     return next((kind for kind in HEADINGS if entry.startswith(kind)), "")
 
 
-def runs(row: Stored, kind: str) -> list[str]:
+def cells(row: Stored, kind: str) -> list[str]:
     """One line of a table."""
     is_reference = row["contestant"] == row["reference"]
     spread = (row["ms_upper"] - row["ms_lower"]) / 2 / row["ms"]

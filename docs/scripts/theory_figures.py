@@ -19,7 +19,7 @@ from ssno.layers.spectral import SpectralConvolution
 from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
 from ssno.ssm.kernel import continuous_kernel
-from ssno.ssm.pairs import Pair
+from ssno.ssm.pairs import ComplexPair
 from ssno.theory import field_of_view, plot_field_of_view, recover_fno, spectral_matrices
 
 ROOT = Path(__file__).parents[2]
@@ -27,11 +27,11 @@ IMAGES = ROOT / "docs" / "images"
 BLUE, ORANGE, GREEN, PINK = COLOURS[:4]
 
 
-def some_modes() -> tuple[torch.Tensor, torch.Tensor, Pair]:
+def some_modes() -> tuple[torch.Tensor, torch.Tensor, ComplexPair]:
     """A small system that shows what modes do: damping, frequency and weight of four modes of one channel."""
     damping = torch.tensor([[1.2, 2.0, 5.0, 9.0]], dtype=torch.float64)
     frequency = torch.tensor([[0.0, 11.0, 27.0, 52.0]], dtype=torch.float64)
-    weight = Pair(
+    weight = ComplexPair(
         torch.tensor([[0.30, 0.25, 0.35, 0.15]], dtype=torch.float64),
         torch.tensor([[0.00, 0.20, -0.30, 0.20]], dtype=torch.float64),
     )
@@ -44,7 +44,7 @@ def modes_figure() -> Figure:
     fine = torch.linspace(0, 1, 601, dtype=torch.float64)
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.2))
     for n, colour in enumerate(COLOURS[:4]):
-        unit = Pair(torch.full((1, 1), 0.5, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
+        unit = ComplexPair(torch.full((1, 1), 0.5, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
         wave = continuous_kernel(damping[:, n : n + 1], frequency[:, n : n + 1], unit, positions=fine)[0]
         name = f"damping {damping[0, n]:g}, frequency {frequency[0, n]:g}"
         left.plot(fine, wave, color=colour, label=name, lw=1.5)
@@ -60,7 +60,7 @@ def modes_figure() -> Figure:
     middle.set(title="Their weighted sum is the kernel", xlabel="distance x", ylabel="κ(x)")
     middle.legend()
 
-    other = Pair(weight.re.flip(1), weight.im)
+    other = ComplexPair(weight.re.flip(1), weight.im)
     mirrored = continuous_kernel(damping * 1.5, frequency, other, positions=fine)[0]
     right.plot(fine, whole, color=BLUE, label="forward scan: what lies behind")
     right.plot(-fine, mirrored, color=ORANGE, label="backward scan: what lies ahead")
@@ -74,7 +74,7 @@ def modes_figure() -> Figure:
 def damping_figure() -> Figure:
     """The same waves under growing damping: from a Fourier series to a stencil."""
     harmonics = torch.arange(8, dtype=torch.float64)[None]
-    weight = Pair(torch.full((1, 8), 1 / 16, dtype=torch.float64), torch.zeros(1, 8, dtype=torch.float64))
+    weight = ComplexPair(torch.full((1, 8), 1 / 16, dtype=torch.float64), torch.zeros(1, 8, dtype=torch.float64))
     distance = torch.linspace(-1, 1, 801, dtype=torch.float64)
     figure, panels = plt.subplots(1, 4, figsize=(11, 2.7), sharey=True)
     captions = ("a Fourier layer: global", "fading", "local", "a stencil, as in a CNN")

@@ -17,7 +17,7 @@ from ssno.data.make.produce import GenerationFailed
 from ssno.data.store.manifest import read_manifest
 from ssno.data.store.verify import verify
 
-OPTIONS = {"points": 16, "frames": 3, "waves": 2, "lmax": 3, "train": 5, "valid": 2, "test": 0, "workers": 1}
+OPTIONS = {"points": 16, "frames": 3, "waves": 2, "lmax": 3, "train": 5, "valid": 2, "test": 0, "jobs": 1}
 SMALL = [text for name, value in OPTIONS.items() for text in (f"--{name}", str(value))]
 
 

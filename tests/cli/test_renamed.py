@@ -26,3 +26,10 @@ def test_the_new_option_stands_in_the_help_and_the_old_one_does_not(verb, old, n
     shown = capsys.readouterr().out
     assert re.search(rf"{new}(?![\w-])", shown), VERBS[verb]
     assert not re.search(rf"(?<![\w-]){old}(?![\w-])", shown)
+
+
+def test_the_old_name_of_a_scale_names_the_new_one(capsys) -> None:
+    for words in (["--scale", "night"], ["--scale=night"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["reproduce", "window", *words])
+        assert "The scale 'night' is called 'tenth' now" in capsys.readouterr().err

@@ -180,7 +180,7 @@ def test_a_resumed_run_keeps_its_batch_although_the_recipe_would_choose_another(
     words = ["train", "waves.npy", "--data.axes", "batch time x", "--model", "ssno:tiny", "--name", "run"]
     words += ["--recipe", "fast", "--resume", "auto"]
     ran = []
-    monkeypatch.setattr("ssno.cli.train.perform", lambda task, **_: ran.append(task.options.batch_size))
+    monkeypatch.setattr("ssno.cli.train.run_task", lambda task, **_: ran.append(task.options.batch_size))
     monkeypatch.setattr("ssno.cli.train.report_run", lambda *_, **__: None)
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -9,7 +9,7 @@ import pytest
 
 from ssno.data.concatenate import concatenate
 from ssno.data.defaults import TABLE, dataset_conventions
-from ssno.data.division import divide
+from ssno.data.division import split_trajectories
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset, parse_index
 from ssno.data.make.datasets import build_plan
@@ -336,7 +336,7 @@ def test_default_reductions_apply_to_larger_grids_only(tmp_path) -> None:
     ],
 )
 def test_division_by_fractions_or_counts(total, sizes, counts) -> None:
-    parts = divide(total, sizes)
+    parts = split_trajectories(total, sizes)
     assert tuple(len(part) for part in parts.values()) == counts
     flat = [n for part in parts.values() for n in part]
     assert len(set(flat)) == len(flat)
@@ -356,7 +356,7 @@ def test_division_by_fractions_or_counts(total, sizes, counts) -> None:
 )
 def test_impossible_divisions_are_refused(total, sizes, message) -> None:
     with pytest.raises(DataError, match=message):
-        divide(total, sizes)
+        split_trajectories(total, sizes)
 
 
 def test_files_that_do_not_belong_together_are_not_joined() -> None:

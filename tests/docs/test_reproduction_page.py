@@ -43,7 +43,7 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    for scale in ("cpu", "night"):
+    for scale in ("cpu", "tenth"):
         made = tmp_path / "made" / scale / "cost"
         made.mkdir(parents=True)
         content = {"scale": scale, "verdicts": [], "tables": [{"title": scale, "headings": ["a"], "rows": [["1"]]}]}
@@ -54,10 +54,10 @@ def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
             text.write(f"<!-- table {place('cost', scale)} 0 -->\n<!-- end -->\n<!-- summary -->\n<!-- end -->\n")
         main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made"), "--scale", scale])
     assert "<!-- table cost 0 -->\ncpu\n" in page.read_text()
-    assert "<!-- table night/cost 0 -->\nnight\n" in page.read_text()
-    assert page.read_text().count("| `cost`, cpu |") == page.read_text().count("| `cost`, night |") == 2
+    assert "<!-- table tenth/cost 0 -->\ntenth\n" in page.read_text()
+    assert page.read_text().count("| `cost`, cpu |") == page.read_text().count("| `cost`, tenth |") == 2
     assert (tmp_path / "docs" / "images" / "reproduce-cost.png").read_bytes() == b"cpu"
-    assert (tmp_path / "docs" / "images" / "reproduce-night-cost.png").read_bytes() == b"night"
+    assert (tmp_path / "docs" / "images" / "reproduce-tenth-cost.png").read_bytes() == b"tenth"
 
 
 def test_a_conclusion_without_tables_is_refused(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-@pytest.mark.parametrize("scale", ["tiny", "cpu", "night", "paper"])
+@pytest.mark.parametrize("scale", ["tiny", "cpu", "tenth", "paper"])
 def test_trials_have_names_of_their_own(name: str, scale: str) -> None:
     trials = find_experiment(name, scale=scale, seeds=2).trials()[:60]  # type: ignore[arg-type]
     assert len({trial.name for trial in trials}) == len(trials)
@@ -61,14 +61,14 @@ def test_the_paper_scale_trains_as_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_night_scale_is_a_tenth_of_the_published_training_with_both_recipes(name: str) -> None:
-    trials = find_experiment(name, scale="night").trials()
+    trials = find_experiment(name, scale="tenth").trials()
     assert {(t.run.train.epochs, t.run.data.preset, t.run.data.train) for t in trials} == {(50, "paper", None)}
     assert {t.run.train.schedule for t in trials} == {"one-cycle", "cosine"}
     assert [t.seed for t in trials] == sorted(t.seed for t in trials)
 
 
 def test_a_night_compares_ssno_with_ffno_and_with_the_papers_start() -> None:
-    trials = find_experiment("headline", scale="night").trials()
+    trials = find_experiment("headline", scale="tenth").trials()
     ours = [t for t in trials if t.case == "KS 0.1" and t.run.train.schedule == "one-cycle"]
     assert [t.label for t in ours if t.seed == 2] == ["SS-NO", "FFNO", "SS-NO, the paper's start and boundary"]
     assert [getattr(t.run.model, "boundary", None) for t in ours if t.seed == 2] == ["wrapped", None, "zero"]
@@ -150,7 +150,7 @@ def test_the_name_of_a_run_is_its_description() -> None:
 def test_unknown_names_and_senseless_sizes_are_refused(as_users_call_it: None) -> None:
     with pytest.raises(ValueError, match="Unknown name `ablatoin`. Did you mean `ablation`"):
         find_experiment("ablatoin")
-    with pytest.raises(ValueError, match="`scale` must be one of tiny, cpu, night, paper, got 'huge'"):
+    with pytest.raises(ValueError, match="`scale` must be one of tiny, cpu, tenth, paper, got 'huge'"):
         find_experiment("ablation", scale="huge")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`seeds` must be at least 1, got 0"):
         find_experiment("ablation", seeds=0)

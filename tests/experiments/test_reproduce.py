@@ -141,11 +141,11 @@ def test_runs_stop_at_a_given_time_and_go_on_later(capsys: pytest.CaptureFixture
     trials = [longer(trial) for trial in find_experiment("unidirectional", scale="tiny").trials()]
     soon = datetime.now() + timedelta(seconds=1)
     with pytest.raises((TrainingInterrupted, KeyboardInterrupt)):
-        run_trials(trials, Path("night"), cores=1, advance=lambda done, total: None, until=soon)
-    first, second = standings(trials, Path("night"))
+        run_trials(trials, Path("tenth"), cores=1, advance=lambda done, total: None, until=soon)
+    first, second = standings(trials, Path("tenth"))
     assert not first.finished
     assert (second.done, second.finished) == (0, False)
-    assert (Path("night") / trials[0].name / "last").is_dir()
+    assert (Path("tenth") / trials[0].name / "last").is_dir()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
@@ -160,7 +160,7 @@ def test_the_status_foresees_what_is_left_from_what_is_done(capsys: pytest.Captu
     assert told["all"]["unforeseen"] == 0
     main(["reproduce", "--scale", "tiny", "--status"])
     assert "unidirectional" in capsys.readouterr().out
-    main(["reproduce", "window", "--scale", "night", "--status"])
+    main(["reproduce", "window", "--scale", "tenth", "--status"])
     assert "without estimate" in capsys.readouterr().out
 
 
@@ -180,7 +180,7 @@ def test_the_list_shows_what_is_done(capsys: pytest.CaptureFixture[str], monkeyp
     main(["reproduce", "--list", "--scale", "tiny", "--json"])
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert set(rows) == set(EXPERIMENTS)
-    assert all(row["place"] for row in rows.values())
+    assert all(row["paper_location"] for row in rows.values())
     assert rows["recovery"]["state"] == "done"
     monkeypatch.setenv("COLUMNS", "80")
     main(["reproduce", "--list", "--scale", "cpu"])

@@ -157,7 +157,7 @@ def test_a_sweep_that_runs_out_of_time_is_interrupted_not_failed(capsys: pytest.
 def test_a_worker_that_dies_is_told_with_its_usual_causes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "perform", die)
+    monkeypatch.setattr(campaign, "run_task", die)
     with pytest.raises(SystemExit) as stopped:
         main(["sweep", "rates.toml", "--jobs", "2"])
     assert stopped.value.code == 2

@@ -13,9 +13,9 @@ EPOCHS = {"1 epoch": 1, "7 epochs": 7, "50 epochs": 50}
 
 
 def made_up(error, *, without: tuple[str, ...] = ()) -> Results:
-    """Results of a night: SS-NO's errors fall faster, by less for odd seeds."""
+    """Results of scale `tenth`: SS-NO's errors fall faster, by less for odd seeds."""
     outcomes = {}
-    for trial in TrainingBudget(scale="night").trials():
+    for trial in TrainingBudget(scale="tenth").trials():
         model, budget = trial.label.rsplit(", ", 1)
         if budget not in without:
             value = error(model, EPOCHS[budget]) * (1 + 0.02 * trial.seed)
@@ -34,8 +34,8 @@ def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_longest_runs_are_those_of_the_headline() -> None:
-    mine = {trial.name for trial in TrainingBudget(scale="night").trials() if trial.label.endswith("50 epochs")}
-    theirs = {t.name for t in find_experiment("headline", scale="night").trials() if t.run.train.precision == "bf16"}
+    mine = {trial.name for trial in TrainingBudget(scale="tenth").trials() if trial.label.endswith("50 epochs")}
+    theirs = {t.name for t in find_experiment("headline", scale="tenth").trials() if t.run.train.precision == "bf16"}
     assert mine == {name for name in theirs if name in mine}
     assert len(mine) == 3 * 3 + 3 * 2 + 2 * 2  # KS 0.1, Burgers, and two more viscosities once
     small = [trial.run.data.train for trial in TrainingBudget(scale="cpu", seeds=1).trials()]
@@ -43,7 +43,7 @@ def test_the_longest_runs_are_those_of_the_headline() -> None:
 
 
 def test_verdicts_say_who_is_ahead_and_how_far_the_paper_is() -> None:
-    found = TrainingBudget(scale="night").conclude(made_up(falling))
+    found = TrainingBudget(scale="tenth").conclude(made_up(falling))
     answers = {verdict.claim: verdict.answer for verdict in found.verdicts}
     assert answers["KS 0.1, 1 epoch: SS-NO below FFNO"] == "not decidable at this scale"
     assert answers["KS 0.1, 50 epochs: SS-NO below FFNO"] == "holds"
@@ -58,8 +58,8 @@ def test_verdicts_say_who_is_ahead_and_how_far_the_paper_is() -> None:
 
 
 def test_without_all_budgets_there_is_no_law() -> None:
-    found = TrainingBudget(scale="night").conclude(made_up(falling, without=("7 epochs",)))
+    found = TrainingBudget(scale="tenth").conclude(made_up(falling, without=("7 epochs",)))
     assert len(found.sheets) == 3
     assert found.figures["budget"]()
-    wild = TrainingBudget(scale="night").conclude(made_up(lambda model, epochs: math.inf))
+    wild = TrainingBudget(scale="tenth").conclude(made_up(lambda model, epochs: math.inf))
     assert len(wild.sheets) == 3

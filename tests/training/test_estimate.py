@@ -46,7 +46,7 @@ def test_long_steps_are_told_from_parts_and_short_ones_are_done(waves, valid_wav
     done = []
     module = import_module("ssno.training.estimate")
     run_task = module.run_task
-    monkeypatch.setattr(module, "perform", lambda *words, **names: (done.append(1), run_task(*words, **names)))
+    monkeypatch.setattr(module, "run_task", lambda *words, **names: (done.append(1), run_task(*words, **names)))
     ticks = itertools.count()
     task = task_for(tiny(), waves, valid=valid_waves, epochs=10, batch_size=4)
     cost = estimate(task, clock=lambda: tick * next(ticks))

@@ -1,6 +1,7 @@
 """Options that had another name before 0.2: the error for an old one names the new one."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 RENAMED = {
     "data generate": {"--workers": "--jobs"},
@@ -17,6 +18,8 @@ RENAMED = {
 
 def refuse_old_names(verb: str, words: Sequence[str]) -> None:
     """Refuse an option that a verb had under another name."""
+    if verb == "reproduce" and ("--scale=night" in words or ("--scale", "night") in pairwise(words)):
+        raise ValueError("The scale 'night' is called 'tenth' now: a tenth of the published training.")
     for word in words:
         option = word.partition("=")[0]
         if new := RENAMED.get(verb, {}).get(option):

@@ -3,8 +3,8 @@
 ssno reproduce --list
 ssno reproduce headline --dry-run
 ssno reproduce headline
-ssno reproduce headline --scale night --stop-at 06:00
-ssno reproduce --scale night --status
+ssno reproduce headline --scale tenth --stop-at 06:00
+ssno reproduce --scale tenth --status
 """
 
 import sys
@@ -57,7 +57,7 @@ def reproduce(
 
     Args:
         name: Which result; `--list` shows them all.
-        scale: tiny: seconds, decides nothing. cpu: at most 40 minutes on two cores. night: a tenth of the published
+        scale: tiny: seconds, decides nothing. cpu: at most 40 minutes on two cores. tenth: a tenth of the published
             training, our recipe and the paper's side by side, hours per run. paper: the published setting.
         seeds: Seeds of every run; by default what the scale affords.
         out: Folder for runs and findings.
@@ -199,7 +199,7 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
     for heading in ("in the paper", "name", "what", "runs", "state"):
         table.add_column(heading, no_wrap=heading == "name")  # a name is part of a command
     for row in rows:
-        table.add_row(*(str(row[key]) for key in ("place", "name", "title", "runs", "state")))
+        table.add_row(*(str(row[key]) for key in ("paper_location", "name", "title", "runs", "state")))
     console.print(table)
 
 

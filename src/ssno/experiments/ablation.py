@@ -26,7 +26,7 @@ SETTINGS = {
 }
 
 
-AT_NIGHT = (
+AT_TENTH = (
     (64, "All", 0.075),
     (64, "Damping only", 0.075),
     (64, "All", 0.125),
@@ -54,7 +54,7 @@ class Ablation(Experiment):
         "helps most at 16 states and low viscosity."
     )
     cpu_seeds: ClassVar[int] = 3
-    night_seeds: ClassVar[int] = 2
+    tenth_seeds: ClassVar[int] = 2
     cpu: ClassVar[Budget] = replace(CPU, train=1536)
 
     def states(self) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ class Ablation(Experiment):
             for viscosity in self.viscosities()
             for states in self.states()
             for setting in SETTINGS
-            if self.scale != "night" or (states, setting, viscosity) in AT_NIGHT
+            if self.scale != "tenth" or (states, setting, viscosity) in AT_TENTH
         ]
 
     def cell(self, states: int, setting: str, viscosity: float, seed: int) -> Trial:

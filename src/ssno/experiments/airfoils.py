@@ -96,7 +96,7 @@ class Airfoils(Experiment):
 
     @property
     def budget(self) -> Budget:
-        return replace(self.cpu, preset="paper") if self.scale == "night" else super().budget
+        return replace(self.cpu, preset="paper") if self.scale == "tenth" else super().budget
 
     def runs(self) -> list[Trial]:
         return [

@@ -51,7 +51,7 @@ class Context(Experiment):
         return self.problems[:1] if self.scale == "tiny" else self.problems
 
     def runs(self) -> list[Trial]:
-        points = self.points(self.by_scale(cpu=32, night=64, paper=64))
+        points = self.points(self.by_scale(cpu=32, tenth=64, paper=64))
         return [
             trial(
                 name,

@@ -39,7 +39,7 @@ class Damping(Experiment):
         "16 states 0.652."
     )
     cpu_seeds: ClassVar[int] = Ablation.cpu_seeds
-    night_seeds: ClassVar[int] = Ablation.night_seeds
+    tenth_seeds: ClassVar[int] = Ablation.tenth_seeds
     cpu: ClassVar = Ablation.cpu
 
     def source(self) -> Ablation:

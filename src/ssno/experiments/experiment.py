@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ssno.evaluation.tables import ResultTable
 from ssno.experiments.paper import FNO_MODES_ON_TORUS_LI
 from ssno.experiments.results import Results
-from ssno.experiments.trial import NIGHT, PAPER, TINY, Benchmark, Budget, Scale, Trial
+from ssno.experiments.trial import PAPER, TENTH, TINY, Benchmark, Budget, Scale, Trial
 from ssno.experiments.verdicts import OPEN, Verdict, undecided
 from ssno.layers.spectral import most_modes
 from ssno.models.baselines.fourier import FourierConfig
@@ -37,7 +37,7 @@ class Finding:
 class Experiment(abc.ABC):
     """One published result.
 
-    `paper` is the published setting, `night` a tenth of its training with our recipe and the paper's side by side,
+    `paper` is the published setting, `tenth` a tenth of its training with our recipe and the paper's side by side,
     `cpu` a fixed list of runs of at most 40 minutes on two cores, `tiny` seconds.
     """
 
@@ -48,7 +48,7 @@ class Experiment(abc.ABC):
     published: ClassVar[str]
     """What the paper reports, in a sentence or two."""
     cpu_seeds: ClassVar[int] = 1
-    night_seeds: ClassVar[int] = 3
+    tenth_seeds: ClassVar[int] = 3
     cpu: ClassVar[Budget | None] = None
     """What one run may cost at scale `cpu`; None if nothing is trained."""
 
@@ -56,7 +56,7 @@ class Experiment(abc.ABC):
     seeds: int | None = None
     """Seeds of every run; None for 1 at `tiny`, 5 at `paper`, and what fits in between."""
     recipe: Recipe | None = None
-    """How runs are trained; None for the recipe of the scale, and for both at `night`."""
+    """How runs are trained; None for the recipe of the scale, and for both at `tenth`."""
 
     def __post_init__(self) -> None:
         if self.scale not in get_args(Scale):
@@ -74,7 +74,7 @@ class Experiment(abc.ABC):
 
     def recipes(self) -> "list[Experiment]":
         """This experiment with each of its recipes."""
-        both = self.scale == "night" and self.recipe is None and self.cpu is not None
+        both = self.scale == "tenth" and self.recipe is None and self.cpu is not None
         return [replace(self, recipe=name) for name in get_args(Recipe)] if both else [self]
 
     def trials(self) -> list[Trial]:
@@ -104,20 +104,20 @@ class Experiment(abc.ABC):
     def budget(self) -> Budget:
         """What one run may cost at this scale."""
         assert self.cpu is not None, "an experiment without runs has no budget"
-        budget = self.by_scale(tiny=TINY, cpu=self.cpu, night=NIGHT, paper=PAPER)
+        budget = self.by_scale(tiny=TINY, cpu=self.cpu, tenth=TENTH, paper=PAPER)
         if self.published_recipe:
             return replace(budget, recipe="paper", precision="float32")
         return budget if self.recipe is None else replace(budget, recipe=self.recipe)
 
     def seed_range(self) -> range:
         """The seeds of every run."""
-        return range(self.seeds or self.by_scale(tiny=1, cpu=self.cpu_seeds, night=self.night_seeds, paper=5))
+        return range(self.seeds or self.by_scale(tiny=1, cpu=self.cpu_seeds, tenth=self.tenth_seeds, paper=5))
 
     def by_scale(
-        self, *, cpu: Choice, paper: Choice, tiny: Choice | None = None, night: Choice | None = None
+        self, *, cpu: Choice, paper: Choice, tiny: Choice | None = None, tenth: Choice | None = None
     ) -> Choice:
-        """What belongs to this scale; `tiny` and `night` are as `cpu` unless given."""
-        chosen = {"tiny": tiny, "night": night, "paper": paper}.get(self.scale)
+        """What belongs to this scale; `tiny` and `tenth` are as `cpu` unless given."""
+        chosen = {"tiny": tiny, "tenth": tenth, "paper": paper}.get(self.scale)
         return cpu if chosen is None else chosen
 
     def model(self, kind: type[Config], **fields: Any) -> Config:
@@ -145,7 +145,7 @@ class Experiment(abc.ABC):
 
     def unrolling(self, forcing: float) -> Rollout:
         """Teacher forcing (1) or unrolling (0); in short trainings ever further, or the first steps would diverge."""
-        further = forcing == 0 and self.scale in ("cpu", "night")
+        further = forcing == 0 and self.scale in ("cpu", "tenth")
         return Rollout(forcing=(forcing,), frames=(2, 5, 10, 0) if further else (0,))
 
     def points(self, usual: int) -> int:

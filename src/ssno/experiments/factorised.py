@@ -40,7 +40,7 @@ class Factorised(Experiment):
 
     def runs(self) -> list[Trial]:
         changes: dict[str, Any] = {} if self.published_recipe else {"learning_rate": RATE}
-        points = self.points(self.by_scale(cpu=32, night=64, paper=64))
+        points = self.points(self.by_scale(cpu=32, tenth=64, paper=64))
         configs = {name: self.model(kind, n_dims=2, **self.narrow()) for name, kind in MODELS.items()}
         return [
             trial(

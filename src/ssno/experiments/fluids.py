@@ -50,14 +50,14 @@ HALF: dict[str, dict[str, Any]] = {
 }
 """Half the width of each model, for scale `cpu`."""
 BF16 = ("SS-NO", "U-Net", "Factformer")
-"""Models that train in bf16 at scales `cpu` and `night`: 1.7, 1.9 and 2 times as fast; others at most 1.2 times."""
+"""Models that train in bf16 at scales `cpu` and `tenth`: 1.7, 1.9 and 2 times as fast; others at most 1.2 times."""
 EPOCHS = {"SS-NO": 10, "FFNO": 5, "FNO2D": 4, "U-Net": 19, "GKT": 7, "Factformer": 2}
 """At scale `cpu`, for equal time. A step of four trajectories takes 0.35, 0.68, 0.83, 0.18, 0.53 and 2.6 s of an idle
 core (AMD EPYC with AVX512-BF16, one thread)."""
 FEW = {"Factformer": 64}
 """Trajectories at scale `cpu` of a model whose time does not suffice for all of them."""
 RATES = {"SS-NO": 1e-2, "FFNO": 1e-2, "FNO2D": 1e-2, "U-Net": 1e-3, "GKT": 1e-2, "Factformer": 1e-3}
-"""Peak learning rates at scales `cpu` and `night`, chosen by `ssno reproduce learning-rates`."""
+"""Peak learning rates at scales `cpu` and `tenth`, chosen by `ssno reproduce learning-rates`."""
 
 
 class FluidTable(Experiment):
@@ -69,7 +69,7 @@ class FluidTable(Experiment):
     """Models that get every seed at scale `cpu`; the others one."""
 
     def models(self) -> tuple[str, ...]:
-        return self.by_scale(tiny=self.seeded, cpu=tuple(MODELS), night=("SS-NO", "FFNO"), paper=tuple(MODELS))
+        return self.by_scale(tiny=self.seeded, cpu=tuple(MODELS), tenth=("SS-NO", "FFNO"), paper=tuple(MODELS))
 
     def problems_here(self) -> tuple[Benchmark, ...]:
         return self.problems[:1] if self.scale == "tiny" else self.problems
@@ -94,7 +94,7 @@ class FluidTable(Experiment):
         case: str | None = None,
     ) -> Trial:
         """One run; with the epochs and the rate of its model, unless others are given."""
-        points = self.points(self.by_scale(cpu=32, night=64, paper=64))
+        points = self.points(self.by_scale(cpu=32, tenth=64, paper=64))
         width = HALF[name] if self.scale == "cpu" else {}
         config = self.with_modes(self.model(MODELS[name], n_dims=2, **width), problem, [points, points])
         budget = self.budget

@@ -54,12 +54,12 @@ class Headline(Experiment):
     cpu: ClassVar[Budget] = CPU
 
     def problems(self, seed: int = 0) -> tuple[Benchmark, ...]:
-        """At night the first seed also runs the other viscosities."""
-        return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if self.scale == "night" and not seed else ()))
+        """At scale `tenth` the first seed also runs the other viscosities."""
+        return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if self.scale == "tenth" and not seed else ()))
 
     def models(self) -> tuple[str, ...]:
-        """At night the question is SS-NO or FFNO; SS-NO also with the paper's first modes and boundary."""
-        if self.scale != "night":
+        """At scale `tenth` the question is SS-NO or FFNO; SS-NO also with the paper's first modes and boundary."""
+        if self.scale != "tenth":
             return tuple(MODELS)
         return ("SS-NO", "FFNO") if self.published_recipe else ("SS-NO", "FFNO", PLAIN)
 

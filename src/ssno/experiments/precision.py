@@ -47,7 +47,7 @@ class PrecisionStudy(Experiment):
     def cell(self, precision: Precision, problem: Benchmark, seed: int) -> Trial:
         """One run."""
         plane = problem.n_dims == 2
-        points = self.points(self.by_scale(cpu=32, night=64, paper=64) if plane else 64)
+        points = self.points(self.by_scale(cpu=32, tenth=64, paper=64) if plane else 64)
         budget = self.budget
         if plane and self.scale == "cpu":
             budget = replace(budget, preset="small", epochs=4, train=PLANE, valid=12, tested=32)

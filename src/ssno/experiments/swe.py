@@ -104,7 +104,7 @@ class ShallowWaterExperiment(Experiment):
 
     @property
     def budget(self) -> Budget:
-        return replace(self.cpu, preset="paper", epochs=16) if self.scale == "night" else super().budget
+        return replace(self.cpu, preset="paper", epochs=16) if self.scale == "tenth" else super().budget
 
     def runs(self) -> list[Trial]:
         return [

@@ -30,7 +30,7 @@ class TeacherForcing2D(Experiment):
     problems: ClassVar[tuple[Benchmark, ...]] = (TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE)
 
     def runs(self) -> list[Trial]:
-        points = self.points(self.by_scale(cpu=32, night=64, paper=64))
+        points = self.points(self.by_scale(cpu=32, tenth=64, paper=64))
         model = self.recommended(self.model(SSNOConfig, n_dims=2, **self.narrow()))
         return [
             trial(

@@ -52,7 +52,7 @@ class TrainingBudget(Experiment):
         return self.by_scale(
             tiny={"1 epoch": self.budget},
             cpu={f"{n} trajectories": replace(self.budget, train=n) for n in (128, 512, 2048)},
-            night={f"{n} epoch{'s' if n > 1 else ''}": replace(self.budget, epochs=n) for n in (1, 7, 50)},
+            tenth={f"{n} epoch{'s' if n > 1 else ''}": replace(self.budget, epochs=n) for n in (1, 7, 50)},
             paper={"500 epochs": self.budget},
         )
 
@@ -62,8 +62,8 @@ class TrainingBudget(Experiment):
         return list(self.ladder())[-1]
 
     def problems(self, budget: str, seed: int) -> tuple[Benchmark, ...]:
-        """With the largest budget of a night, the first seed also has the other viscosities."""
-        more = self.scale == "night" and budget == self.longest and not seed
+        """With the largest budget of scale `tenth`, the first seed also has the other viscosities."""
+        more = self.scale == "tenth" and budget == self.longest and not seed
         return (KS[0.1], BURGERS, *((KS[0.075], KS[0.125]) if more else ()))
 
     def runs(self) -> list[Trial]:
@@ -77,8 +77,8 @@ class TrainingBudget(Experiment):
         ]
 
     def models(self, problem: Benchmark, budget: str) -> tuple[str, ...]:
-        """SS-NO and FFNO; with the largest budget of a night, on KS 0.1, also SS-NO as the paper starts it."""
-        more = self.scale == "night" and budget == self.longest and problem == KS[0.1]
+        """SS-NO and FFNO; with the largest budget of scale `tenth`, on KS 0.1, also SS-NO as the paper starts it."""
+        more = self.scale == "tenth" and budget == self.longest and problem == KS[0.1]
         return (*MODELS, PLAIN) if more else MODELS
 
     def cell(self, name: str, problem: Benchmark, budget: str, seed: int) -> Trial:
@@ -149,7 +149,7 @@ class TrainingBudget(Experiment):
         cells = ((row(name, last), KS[0.1].title) for name in ("SS-NO", PLAIN))
         yield from results.below(f"KS 0.1, {last}: SS-NO below SS-NO with the paper's start and boundary", *cells)
         for problem in (KS[0.1], BURGERS):
-            if self.scale == "night" and results.find(row("SS-NO", last), problem.title):
+            if self.scale == "tenth" and results.find(row("SS-NO", last), problem.title):
                 ours, printed = results.summary(row("SS-NO", last), problem.title, METRIC), PRINTED[problem.title]
                 claim = (
                     f"{problem.title}, {last}: SS-NO within {WITHIN:g} times of the printed {printed:g} ([0, 1] units)"

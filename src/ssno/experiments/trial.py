@@ -27,7 +27,7 @@ from ssno.runs.options import Recipe, recipe
 from ssno.runs.resuming import leaves
 from ssno.runs.run import Run
 
-Scale = Literal["tiny", "cpu", "night", "paper"]
+Scale = Literal["tiny", "cpu", "tenth", "paper"]
 """Seconds; minutes per run; a tenth of the published training; the published setting."""
 
 
@@ -83,7 +83,7 @@ class Budget:
 
 
 PAPER = Budget(preset="paper", recipe="paper", epochs=500, evaluations=500)
-NIGHT = Budget(preset="paper", recipe="fast", epochs=50, valid=64, tested=256, evaluations=50, precision="bf16")
+TENTH = Budget(preset="paper", recipe="fast", epochs=50, valid=64, tested=256, evaluations=50, precision="bf16")
 CPU = Budget(preset="paper", recipe="fast", epochs=1, valid=64, tested=256)
 CPU_2D = Budget(preset="small", recipe="fast", epochs=4, train=96, valid=12, tested=32)
 TINY = Budget(preset="tiny", recipe="fast", epochs=1)

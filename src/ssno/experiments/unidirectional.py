@@ -23,7 +23,7 @@ class Directions(Experiment):
 
     problem: ClassVar[Benchmark]
     grids: ClassVar[tuple[int, int]]
-    """Points at scale `cpu` (and `night`), and as published."""
+    """Points at scale `cpu` (and `tenth`), and as published."""
 
     def runs(self) -> list[Trial]:
         few, many = self.grids
