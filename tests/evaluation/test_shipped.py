@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from ssno import SSNO
 from ssno.data.load import load_dataset
@@ -31,6 +32,20 @@ def test_the_stated_error_is_measured_again(tmp_path: Path) -> None:
     assert stated is not None
     assert measured["rel_l2"] == pytest.approx(stated.rel_l2, rel=1e-3)
     assert measured["rel_l2_onestep"] == pytest.approx(stated.rel_l2_onestep, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["torus-li-64", "torus-vis-force-64", "ce-rm-64"])
+def test_flows_are_forecast_on_their_own_grid_and_not_on_copies_of_a_coarser_one(name: str) -> None:
+    run = open_run(name, device="cpu")
+    forecaster = run.forecaster
+    assert forecaster.copies((64, 64), spacing=(1 / 64, 1 / 64)) == (1, 1)
+    torch.manual_seed(0)
+    frames = torch.randn(1, 4, forecaster.model.config.in_channels, 64, 64)
+    moved = frames.clone()
+    moved[..., 1, 1] += 1
+    with torch.no_grad():
+        difference = forecaster.model(frames) - forecaster.model(moved)
+    assert difference[..., ::2, ::2].abs().max() > 1e-4  # points between those of the coarser grid are heard
 
 
 def test_the_stated_lift_is_measured_again(tmp_path: Path) -> None:
