@@ -375,7 +375,7 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
     assert cost["disk_bytes"] == 2 * 5 * 16 * 4
     assert not (tmp_path / "out").exists()
     main([*words, "--dry-run"])
-    assert "forecast of the forecast" in capsys.readouterr().out
+    assert "dry run: estimated cost" in capsys.readouterr().out
     main(words)
     assert "2 trajectories, 5 steps, time 3 to 5" in capsys.readouterr().out
     expected = rollout(model_for(data), data.read([2, 0]).state[:, -4:], 5)

@@ -60,7 +60,7 @@ def test_exact_modes_are_refused_off_circles_and_as_a_recurrence() -> None:
     options = replace(GRID_MODES, discretisation="exact")
     with pytest.raises(ValueError, match="boundary='zero'. Use a boundary among wrapped, even, odd"):
         S4DBlock(4, d_state=8, options=options)
-    with pytest.raises(ValueError, match="is no recurrence"):
+    with pytest.raises(ValueError, match="has no recurrent form"):
         S4DBlock(4, d_state=8, boundary="wrapped", options=options).modes.discretised()
 
 

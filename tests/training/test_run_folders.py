@@ -128,6 +128,8 @@ def test_a_run_folder_may_be_a_link_and_have_links_inside(tmp_path, waves) -> No
     (folder / "latest").symlink_to("last")
     train(tiny(), waves, folder=folder, epochs=1, resume=True, reporter=Silent())
     train(tiny(), waves, folder=folder, epochs=1, overwrite=True, reporter=Silent())
+    assert folder.is_symlink()
+    assert (tmp_path / "scratch" / "model.safetensors").is_file()
 
 
 def test_writers_follow_no_link_that_appears_later(tmp_path) -> None:

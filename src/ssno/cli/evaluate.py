@@ -235,7 +235,7 @@ def report_plan(plans: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print(to_text(plans, indent=1))
         return
-    table = Table(title="would be evaluated; nothing was written", title_justify="left")
+    table = Table(title="dry run: estimated cost; nothing was written", title_justify="left")
     for heading in ("run", "data", "time", "memory", "writes"):
         table.add_column(heading)
     for plan in plans:

@@ -117,7 +117,7 @@ def show_cost(cost: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(to_text(cost, indent=2))
         return
-    table = Table("what", title="forecast of the forecast; nothing was written", title_justify="left")
+    table = Table("what", title="dry run: estimated cost; nothing was written", title_justify="left")
     table.add_column("how much", justify="right")
     table.add_row("trajectories", f"{cost['trajectories']:,}")
     table.add_row("steps", f"{cost['steps']:,}, time {cost['first_time']:.6g} to {cost['last_time']:.6g}")

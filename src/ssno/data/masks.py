@@ -1,4 +1,4 @@
-"""Whether known fields last for ever: none is stored with times, and a mask of missing values stands still.
+"""Whether context fields are constant in time: none is stored with times, and a mask of missing values stands still.
 
 A mask that was made from values that are not finite (`Trajectories.mask_from_nan`) is stored nowhere, so it has to be
 read to see whether it moves.

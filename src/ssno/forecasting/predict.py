@@ -47,7 +47,7 @@ class Job:
     steps: int
     times: Float[np.ndarray, " t"]
     constant_context: bool
-    """Known fields do not change, so they last for ever."""
+    """Context fields that are constant in time."""
 
     @property
     def bytes(self) -> int:

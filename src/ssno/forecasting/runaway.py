@@ -15,7 +15,7 @@ OnDivergence = Literal["stop", "continue"]
 
 @dataclass(frozen=True)
 class Divergence:
-    """A forecast that left the realm of fields: which trajectory, at which predicted step (from 0), and why."""
+    """A diverged forecast, not finite or ten times larger than the data: which trajectory, which step (from 0), why."""
 
     trajectory: int
     step: int

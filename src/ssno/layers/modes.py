@@ -113,7 +113,7 @@ def require_circle(boundary: Boundary, discretisation: Discretisation) -> None:
     """Refuse the exact spectrum where an axis has no waves of its own."""
     if discretisation == "exact" and boundary not in CIRCLES:
         raise ValueError(
-            f"`discretisation='exact'` is made of the waves of a circle, got boundary={boundary!r}. "
+            f"`discretisation='exact'` requires a periodic axis, got boundary={boundary!r}. "
             f"Use a boundary among {', '.join(CIRCLES)}, or discretisation='zoh' or 'bilinear'."
         )
 
@@ -168,7 +168,9 @@ class Modes(nn.Module):
     def discretised(self, spacing: float = 1.0) -> DiscreteModes:
         """The modes on a grid whose spacing is `spacing` times the reference one."""
         if self.discretisation == "exact":
-            raise ValueError("`discretisation='exact'` is no recurrence: carry states along with 'zoh' or 'bilinear'.")
+            raise ValueError(
+                "`discretisation='exact'` has no recurrent form; use 'zoh' or 'bilinear' for the chunked scan."
+            )
         step = torch.exp(self.log_step) * spacing
         return DISCRETISATIONS[self.discretisation](self.damping(), self.frequency, step)
 

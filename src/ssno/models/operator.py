@@ -146,7 +146,7 @@ class MemoryOperator(NeuralOperator):
 
     @abc.abstractmethod
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Any]:
-        """The first half, frame by frame: features (h, *grid, n) to be remembered, and what passes memory by."""
+        """The first half, frame by frame: features (h, *grid, n) for the memory block, and a skip around it."""
 
     @abc.abstractmethod
     def after(self, features: Tensor, passed: Any, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:

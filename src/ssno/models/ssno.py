@@ -234,7 +234,7 @@ class ScanOperator(MemoryOperator, Pretrained):
         self.config = replace(self.config, reference_spacing=tuple(spacing))
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor | None]:
-        """Lift and sweep; with film, scales and shifts of the second half pass memory by."""
+        """Lift and scan space; with film, scales and shifts of the second half skip the memory block."""
         film: Tensor | None = None
         if self.film is not None:
             frames, parameters = without_means(frames, self.config.out_channels)

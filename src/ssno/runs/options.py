@@ -61,7 +61,7 @@ class TrainOptions:
     surface_weight: float = 1.0
     """Weight of the wall in the loss volume_surface."""
     grids: tuple[int, ...] = ()
-    """Several grids, one drawn for each batch: points along the first axis, others in proportion; none: the data's."""
+    """Training resolutions (points along the first axis); one is sampled per batch. Empty: the data's own."""
     points: int = 0
     """Points of a cloud drawn anew for every step; 0 for all."""
     rollout: Rollout = field(default_factory=Rollout)

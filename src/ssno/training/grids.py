@@ -48,8 +48,8 @@ def on_grid(data: Trajectories, points: int) -> Trajectories:
     how = fitting(data.axes, grid)
     if how == "spectral" and not (data.mask is None and all(axis.periodic for axis in data.axes)):
         raise ValueError(
-            f"`grids` names {points} points along {first.name}, which do not divide {first.points}. Other grids take "
-            "the waves of periodic fields without a mask, and these are not. Name divisors."
+            f"`grids`: {points} does not divide the {first.points} points of {first.name}. Spectral resampling needs "
+            f"periodic, unmasked data; choose divisors of {first.points}."
         )
     return data.select(points=grid, reduction=how)
 

@@ -71,7 +71,9 @@ def task_for(
     """Put a training together; see `ssno.training.train` for the arguments, `resumed` is the folder of a run."""
     if isinstance(model, Run):
         if data is not None or valid is not None or options or window or alignment or changes:
-            raise ValueError("A `Run` says everything about a training. Change its fields instead of giving more.")
+            raise ValueError(
+                "When training from a `Run`, pass no other options; use `dataclasses.replace(run, ...)` to change it."
+            )
         data = model.data.load("train")
         return task_of_run(model.completed(data), data, model.data.load("valid"), resumed=resumed)
     if data is None:

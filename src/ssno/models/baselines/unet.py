@@ -100,7 +100,7 @@ class UNet(MemoryOperator, Pretrained):
         )
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor]:
-        """The first two encoder levels; the first one's features pass memory by."""
+        """The first two encoder levels; the first one's features skip the memory block."""
         grid = tuple(frames.shape[2:])
         self.check_grid(grid)
         if self.training and frames.shape[0] == 1 and all(points == 2**HALVINGS for points in grid):

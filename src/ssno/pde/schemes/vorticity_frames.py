@@ -3,7 +3,7 @@
 The linear part is exact (`ssno.pde.schemes.integrators.ifrk4`); the step is limited by how far a wave of the shortest
 length is carried: dt k_max max(|u| + |v|) <= COURANT. Steps are chosen again at every stored frame from the
 trajectory's own speed: a frame interval is divided into `steps`, 2 `steps`, 4 `steps`, ... equal ones. Trajectories
-with equal steps are advanced together in blocks of one fixed size, so no bit depends on the company.
+with equal steps are advanced together in blocks of one fixed size, so results are bitwise independent of the batch.
 
 Axes: n, b trajectory, t stored frame, x, y grid points.
 """
