@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import tyro
 
 from ssno.cli.bench import bench
-from ssno.costs.cost_table import Row, stored
+from ssno.evaluation.cost_table import Row, stored
 
 STORED = Path(__file__).parents[1] / "results" / "cost"
 TOLERANCE = 1.1

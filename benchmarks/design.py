@@ -19,26 +19,22 @@ from typing import Annotated, Any
 import torch
 import tyro
 
+from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
-from ssno.data.defaults import dataset_conventions
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
-from ssno.data.windows import Window
-from ssno.experiments.trial import BURGERS, CE_RM, KS, TORUS_LI, TORUS_VIS, Benchmark
+from ssno.data.windows import Window, dataset_conventions
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.models.config import OperatorConfig
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
-from ssno.runs.options import TrainOptions, recipe
-from ssno.runs.unrolling import Stage
-from ssno.training.batches import epoch_batches
+from ssno.paper.trial import BURGERS, CE_RM, KS, TORUS_LI, TORUS_VIS, Benchmark
+from ssno.runs.options import Stage, TrainOptions, recipe
+from ssno.training.batches import epoch_batches, prepare
 from ssno.training.objective import Objective
-from ssno.training.optimiser import make_optimiser, set_rate
-from ssno.training.prepared import prepare
-from ssno.training.schedule import rate_factor
+from ssno.training.optimiser import make_optimiser, rate_factor, set_rate
 
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "results" / "design"
@@ -72,9 +68,9 @@ def trained(
     forecaster = Forecaster(
         config.build(),
         normalisers=fit(data, options.normalisation),
-        increment=options.increment,
+        predict_increment=options.increment,
         window=Window(protocol="first_k", size=getattr(config, "memory_window", 1)),
-        alignment=dataset_conventions(data.name).alignment,
+        context_time=dataset_conventions(data.name).context_time,
         spacing=data.spacing,
     )
     objective, optimiser = Objective(forecaster, compile=False), make_optimiser(forecaster.model, options)
@@ -117,7 +113,7 @@ def trial(model: str, dataset: str, *, seconds: float, seed: int) -> dict[str, A
         name=problem.dataset,
         viscosity=problem.viscosity,
         preset="small" if plane else "paper",
-        points=points,
+        resolution=points,
         valid=16 if plane else 64,
     )
     data, valid = described.load("train").in_memory(), described.load("valid")

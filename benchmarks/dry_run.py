@@ -25,10 +25,9 @@ import tyro
 from ssno.base.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import named_model
-from ssno.runs.unrolling import Rollout
-from ssno.training.estimate import estimate
-from ssno.training.memory_forecast import load_libraries
-from ssno.training.reporter import Silent
+from ssno.runs.options import Unrolling
+from ssno.training.estimate import estimate, load_libraries
+from ssno.training.log import Silent
 from ssno.training.task import Task, task_for
 from ssno.training.train import run_task
 
@@ -63,7 +62,7 @@ CASES = [
     Case("ssno:tiny", (64,), 26, 96, {"epochs": 4}),
     Case("ffno", (64,), 26, 96, {"epochs": 2}),
     Case("ssno", (64,), 26, 64, {"epochs": 2, "grids": (32, 64)}),
-    Case("ssno:tiny", (64,), 26, 48, {"epochs": 4, "rollout": Rollout(forcing=(1.0, 0.0), frames=(0, 8))}),
+    Case("ssno:tiny", (64,), 26, 48, {"epochs": 4, "rollout": Unrolling(teacher_forcing=(1.0, 0.0), frames=(0, 8))}),
     Case("ssno", (32, 32), 20, 16, {"epochs": 2}),
     Case("unet", (32, 32), 20, 16, {"epochs": 2}),
     Case("ssno", (64, 64), 20, 12, {"epochs": 1}),

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from ssno.models.frozen import freeze
 from ssno.models.operator import MemoryOperator, NeuralOperator
-from ssno.native.engine import use
-from ssno.native.precision import computing
+from ssno.native.engine import computing, use
 
 TRAINING: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "pytorch": partial(use, "torch"),

@@ -18,13 +18,12 @@ import numpy as np
 import torch
 
 from ssno.base.provenance import provenance
-from ssno.experiments.airfoils import GRID_MODES, SMALL
 from ssno.models.baselines.sfno import SFNOConfig
-from ssno.models.baselines.transolver import TransolverConfig
-from ssno.models.ssno_slices import SSNOSlicesConfig
+from ssno.models.slices import SSNOSlicesConfig, TransolverConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
-from ssno.pde.equations.shallow_water import ShallowWaterEquations
+from ssno.paper.airfoils import GRID_MODES, SMALL
 from ssno.pde.problems.shallow_water import ShallowWater
+from ssno.pde.sphere import ShallowWaterEquations
 
 RESULT = Path(__file__).parents[1] / "results" / "geometries.json"
 SPECIFIED = {32: (4.9e-5, 0.015), 64: (2.5e-4, 0.15), 128: (1e-3, 1.2)}

@@ -5,11 +5,11 @@ import torch
 
 from benchmarks.ks_case import END, FRAMES, LENGTH, POINTS, STEPS, VISCOSITY, initial
 from benchmarks.serving import serve
-from ssno.pde.equations.spectral import kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import spectral_frames
+from ssno.pde.spectral import kuramoto_sivashinsky
+from ssno.pde.stepping import spectral_frames
 
 
 def solve(start: np.ndarray) -> np.ndarray:

@@ -145,7 +145,7 @@ def main(
     lengths: tuple[int, ...] = (1024, 4096, 16_384, 65_536),
     lines: tuple[int, ...] = (1, 4),
     d_states: tuple[int, ...] = (16, 64),
-    boundaries: tuple[Boundary, ...] = ("zero", "wrapped"),
+    boundaries: tuple[Boundary, ...] = ("zero", "periodic"),
     repeats: int = 3,
     threads: int = 1,
     csv_file: Path | None = None,

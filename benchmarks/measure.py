@@ -1,6 +1,6 @@
 """From an entry to rows: build, check the answers, take turns, compare.
 
-All contestants run once per round (`ssno.costs.timing`), so the ratio to the reference can be taken round by
+All contestants run once per round (`ssno.evaluation.cost`), so the ratio to the reference can be taken round by
 round: what slows the machine for a second slows both. Reported are medians and quartiles of times and of these ratios.
 Entries with useful work have one more contestant, a large matrix product: its fastest round is the peak.
 """
@@ -14,8 +14,8 @@ import torch
 
 from benchmarks.entry import Entry, Goal, TimedCall, difference
 from benchmarks.peak import SIZE, matrix_product
-from ssno.base.threads import threads
-from ssno.costs.timing import Timing, time_interleaved
+from ssno.base.device import threads
+from ssno.evaluation.cost import Timing, time_interleaved
 
 LEAST_ROUNDS = 7
 PEAK = "sgemm"

@@ -21,26 +21,25 @@ import torch
 import tyro
 from matplotlib.figure import Figure
 
-from ssno.base.process_memory import most_held
+from ssno.base.memory import most_held
 from ssno.base.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
-from ssno.runs.options import TrainOptions
-from ssno.runs.unrolling import Rollout
-from ssno.training.memory_forecast import forecast_memory, one_step
-from ssno.training.reporter import Silent
+from ssno.runs.options import TrainOptions, Unrolling
+from ssno.training.estimate import forecast_memory, one_step
+from ssno.training.log import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 
 ROOT = Path(__file__).parents[1]
 MODES = {
-    "teacher forcing": Rollout(),
-    "pushforward": Rollout(pushforward=(1,)),
-    "full back-propagation": Rollout(forcing=(0.0,)),
-    "cut every 4 frames": Rollout(forcing=(0.0,), cut=4),
-    "recomputed steps": Rollout(forcing=(0.0,), recompute=True),
+    "teacher forcing": Unrolling(),
+    "pushforward": Unrolling(pushforward=(1,)),
+    "full back-propagation": Unrolling(teacher_forcing=(0.0,)),
+    "cut every 4 frames": Unrolling(teacher_forcing=(0.0,), truncate=4),
+    "recomputed steps": Unrolling(teacher_forcing=(0.0,), gradient_checkpointing=True),
 }
 GIVEN, STEPS, ROUNDS = 4, 3, 7
 
@@ -59,7 +58,7 @@ class Case:
         """Model, training and validation data, options."""
         torch.manual_seed(0)
         config = model_config(self.model)(n_dims=len(self.grid)).for_grid(self.grid)
-        options = TrainOptions(epochs=1, batch_size=self.batch, rollout=MODES[self.mode])
+        options = TrainOptions(epochs=1, batch_size=self.batch, unroll=MODES[self.mode])
         return config.build(), self._noise(STEPS * self.batch), self._noise(self.batch), options
 
     def _noise(self, count: int) -> Trajectories:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ssno.base.threads import threads as using
+from ssno.base.device import threads as using
 
 SIZE = 1536
 

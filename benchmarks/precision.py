@@ -19,11 +19,11 @@ import tyro
 
 from benchmarks.measure import threads
 from benchmarks.training import GRIDS, engines, ssno, trajectories
-from ssno.base.live_memory import peak_memory
+from ssno.base.memory import peak_memory
 from ssno.base.provenance import provenance
-from ssno.costs.timing import time_interleaved
+from ssno.evaluation.cost import time_interleaved
 from ssno.native import build, operations
-from ssno.native.library import tiled
+from ssno.native.build import tiled
 
 ROOT = Path(__file__).parents[1]
 TILES = ROOT / "src" / "ssno" / "native" / "tiles.h"

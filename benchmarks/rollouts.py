@@ -8,7 +8,7 @@ import torch
 from benchmarks.engines import forecaster
 from benchmarks.entry import Entry, Goal, TimedCall
 from benchmarks.training import ssno, trajectories
-from ssno.costs.cost import contestants
+from ssno.evaluation.cost import contestants
 
 FRAMES = 22
 WINDOW = 4

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Row
+from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
 
 TOLERANCE = 1.15
 """A ratio counts as worse if it fell by more than this factor and its quartiles do not reach the stored ones."""

@@ -17,7 +17,7 @@ import torch
 import tyro
 
 from ssno.base.provenance import provenance
-from ssno.costs.timing import time_interleaved
+from ssno.evaluation.cost import time_interleaved
 from ssno.ssm.convolution import ConvolutionMethod, choose_method, convolve
 
 CHANNELS = 64

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.rows import Stored
-from ssno.base.whole import write_whole
+from ssno.base.atomic_write import write_whole
 
 BEGIN, END = "<!-- tables by `python -m benchmarks --page` -->", "<!-- end of tables -->"
 
 HEADINGS = {
     "training-step-and-FFNO": "Training step against FFNO with all modes",
     "training-step": "Training step against the paper's listing",
-    "rollout": "Rollout of 22 frames against the paper's listing",
+    "rollout": "Unrolling of 22 frames against the paper's listing",
     "frame": "One predicted frame, batch 1, against SS-NO",
     "ks": "Generating Kuramoto-Sivashinsky trajectories, per trajectory",
     "growth": "Growth of a training step",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from benchmarks.engines import TRAINING, in_bf16
 from benchmarks.entry import Entry, Goal, TimedCall
 from benchmarks.useful import training_gflop
-from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.ssno import SSNO, SSNOConfig
 
 GRIDS: Mapping[tuple[int, ...], tuple[int, int]] = {

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ssno import SSNO, SSNOConfig, Trajectories, train
 from ssno.layers.modes import Modes
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion
 from ssno.plots.style import look, save
 
@@ -22,9 +22,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     solution = problem.solve([problem.draw(rng) for _ in range(64)])
     length = problem.axes[0].length
-    data = Trajectories.from_array(solution.state.astype(np.float32), lengths=[length]).select(points=64)
+    data = Trajectories.from_array(solution.state.astype(np.float32), lengths=[length]).select(resolution=64)
     torch.manual_seed(0)
-    model = SSNO(SSNOConfig.tiny(boundary="wrapped"))
+    model = SSNO(SSNOConfig.tiny(boundary="periodic"))
     print(f"SS-NO with {count_parameters(model):,} parameters; the paper's has {count_parameters(SSNO()):,}")
     before = kernels(model)
     forecaster = train(model, data, epochs=20, learning_rate=1e-2, evaluate_every=5)

@@ -6,7 +6,7 @@ Here the array is made up (waves that travel and fade); replace it with yours. I
 import numpy as np
 
 from ssno import SSNO, SSNOConfig, Trajectories, rollout, train
-from ssno.plots.spacetime import forecast_panels
+from ssno.plots.fields import forecast_panels
 from ssno.plots.style import save
 
 rng = np.random.default_rng(0)
@@ -15,7 +15,7 @@ wave, phase = rng.integers(1, 5, (200, 1, 1)), rng.uniform(0, 2 * np.pi, (200, 1
 array = np.exp(-0.2 * wave * t) * np.sin(2 * np.pi * wave * (x - t) + phase)  # batch, time, x
 
 data = Trajectories.from_array(array[:, :, None].astype(np.float32), lengths=[1.0], dt=0.05)
-model = SSNO(SSNOConfig.tiny(boundary="wrapped"))
+model = SSNO(SSNOConfig.tiny(boundary="periodic"))
 forecaster = train(model, data.select(indices=range(180)), epochs=10, learning_rate=1e-2)
 
 truth = data.read([190]).state

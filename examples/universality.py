@@ -21,7 +21,7 @@ import tyro
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNO, ScanOperator
 from ssno.models.variants import SSNOUni
 

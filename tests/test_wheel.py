@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ssno
-from ssno.evaluation.ship import FILES
-from ssno.models.bundled import bundled_folders
+from ssno.evaluation.publish import FILES
+from ssno.models.pretrained import bundled_folders
 
 ROOT = Path(__file__).parents[1]
 

@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from ssno import SSNOConfig, load_dataset, load_forecaster, train
-from ssno.base.documents import write_json
+from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
 from ssno.data.options import DataOptions
 from ssno.forecasting.scores import score
-from ssno.layers import sweeps
+from ssno.layers import axial as sweeps
 from ssno.layers.block import DiscretisedKernels
 from ssno.layers.gate import gate
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.transforms.periodic import resample
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def folded_back() -> list[float]:
         return plain
 
     forecaster = load_forecaster("ks-0.1-64")
-    frames = load_dataset("ks", "test", preset="paper", viscosity=0.1, points=64).read(range(4)).state[:, :4]
+    frames = load_dataset("ks", "test", preset="paper", viscosity=0.1, resolution=64).read(range(4)).state[:, :4]
     with torch.no_grad(), patch.object(sweeps, "gated_scan", compare):
         forecaster.model.eval()(forecaster.units(frames).encode(frames))
     return found
@@ -69,7 +69,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     test = {
-        points: load_dataset("ks", "test", preset="paper", viscosity=0.1, points=points)
+        points: load_dataset("ks", "test", preset="paper", viscosity=0.1, resolution=points)
         .select(indices=range(TESTED))
         .in_memory()
         for points in (64, 128)
@@ -81,7 +81,7 @@ def main() -> None:
                 means = score(load_forecaster("ks-0.1-64"), data).means
                 row = {"what": "checkpoint", "oversampled": oversampled, "points": points}
                 rows.append({**row, **{name: means[name] for name in ("rel_l2", "rel_l2_onestep")}})
-    options = DataOptions(name="ks", preset="paper", viscosity=0.1, points=64)
+    options = DataOptions(name="ks", preset="paper", viscosity=0.1, resolution=64)
     splits = {
         "train": options.load("train").select(indices=range(TRAJECTORIES)).in_memory(),
         "valid": options.load("valid").select(indices=range(16)).in_memory(),

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ssno import load_dataset, load_forecaster
-from ssno.base.documents import write_json
+from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
@@ -47,7 +47,7 @@ def main() -> None:
             {"points": points, "reduction": reduction, "transfer": transfer, **score(forecaster, data).means}
             for reduction, grids in GRIDS.items()
             for points in grids
-            for data in [load_dataset(Path(folder) / "ks", "test", points=points, reduction=reduction)]
+            for data in [load_dataset(Path(folder) / "ks", "test", resolution=points, reduction=reduction)]
             for transfer, forecaster in forecasters.items()
         ]
     write_json(

@@ -10,10 +10,10 @@ import tyro
 
 from ssno.base import write_document
 from ssno.data.envelope import Surveyor
-from ssno.data.moments import summarise
+from ssno.data.normalise import summarise
 from ssno.models.pretrained import FORMAT, VERSION
-from ssno.runs.folder import open_run
 from ssno.runs.layout import CONFIG
+from ssno.runs.open import open_run
 
 
 def main(names: tyro.conf.Positional[tuple[str, ...]]) -> None:

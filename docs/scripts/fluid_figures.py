@@ -8,9 +8,8 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
+from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.problem import Problem
-from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
-from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
 
 IMAGES = Path(__file__).parents[1] / "images"

@@ -11,19 +11,18 @@ import numpy as np
 import torch
 import tyro
 
-from ssno.base.documents import to_text
+from ssno.base.json_io import to_text
 from ssno.base.provenance import provenance
 from ssno.data.make.datasets import build_problem
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.experiments.fluids import EulerTable, NavierStokes
 from ssno.forecasting.rollout import rollout
-from ssno.metrics.spectrum import energy_spectrum
-from ssno.models.bundled import ROOT as BUNDLED
+from ssno.forecasting.spectra import energy_spectrum
+from ssno.models.pretrained import ROOT as BUNDLED
+from ssno.paper.fluids import EulerTable, NavierStokes
 from ssno.plots.animation import AnimationOptions, animate
-from ssno.plots.labels import labels_of
-from ssno.plots.spectra import spectra
-from ssno.plots.style import save
-from ssno.runs.folder import RunFolder, open_run
+from ssno.plots.curves import spectra
+from ssno.plots.style import labels_of, save
+from ssno.runs.open import RunFolder, open_run
 
 PROJECT = Path(__file__).parents[2]
 IMAGES, RESULTS = PROJECT / "docs" / "images", PROJECT / "results"

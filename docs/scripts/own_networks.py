@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno import Trajectories, load_dataset
-from ssno.base.documents import write_json
+from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
@@ -44,9 +44,9 @@ def scan(**options: object) -> Callable[[], nn.Module]:
 
 
 LAYER = {
-    "BidirectionalScan, boundary wrapped": scan(boundary="wrapped"),
+    "BidirectionalScan, boundary wrapped": scan(boundary="periodic"),
     "BidirectionalScan": scan(),
-    "BidirectionalScan, boundary wrapped, the paper's start": scan(boundary="wrapped", options=ModeOptions()),
+    "BidirectionalScan, boundary wrapped, the paper's start": scan(boundary="periodic", options=ModeOptions()),
     "BidirectionalScan, the paper's start": scan(options=ModeOptions()),
     "Conv1d, 5 taps": lambda: Convolved(CHANNELS, taps=5),
     "Conv1d, 7 taps": lambda: Convolved(CHANNELS, taps=7),
@@ -102,7 +102,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         generate(build_plan("ks", "small", counts=COUNTS, viscosity=0.1), Path(folder) / "ks")
-        train, test = (steps_of(load_dataset(Path(folder) / "ks", split, points=64)) for split in ("train", "test"))
+        train, test = (steps_of(load_dataset(Path(folder) / "ks", split, resolution=64)) for split in ("train", "test"))
     size = train[0].std()
     train, test = ((x / size, y / size) for x, y in (train, test))
     rows = [trained(name, seed, train, test) for name in LAYER for seed in range(SEEDS)]

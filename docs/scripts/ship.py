@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from ssno.evaluation.evaluate import evaluate
-from ssno.evaluation.ship import FILES, ship
+from ssno.evaluation.publish import FILES, ship
 
 
 def main(run: tyro.conf.Positional[Path], name: tyro.conf.Positional[str], *, overwrite: bool = False) -> None:

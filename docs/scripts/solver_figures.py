@@ -9,15 +9,14 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import AsinhNorm, TwoSlopeNorm
 
-from ssno.pde.equations.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
+from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import etdrk4, ifrk4
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.finite_volume import BurgersLaw, FiniteVolume
-from ssno.pde.schemes.integrators import etdrk4, ifrk4
-from ssno.pde.schemes.marching import march
-from ssno.pde.schemes.rollout import one_thread, rollout
+from ssno.pde.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
+from ssno.pde.stepping import integrate, march, one_thread
 
 IMAGES = Path(__file__).parents[1] / "images"
 INK, GREY = "#22272e", "#8a929c"
@@ -181,7 +180,7 @@ def step_errors(equation: SpectralEquation, integrator: Callable, steps: np.ndar
     start = equation.grid.to_modes((torch.cos(x) + 0.6 * torch.sin(3 * x + 0.4))[None, None])
 
     def end(how: Callable, count: int) -> torch.Tensor:
-        (state,) = rollout(how(equation, 1 / count), start, dt=1 / count, frames=1, steps_per_frame=count)
+        (state,) = integrate(how(equation, 1 / count), start, dt=1 / count, frames=1, steps_per_frame=count)
         return state
 
     reference = end(etdrk4, 4 * int(steps[-1]))

@@ -1,4 +1,4 @@
-"""How large kernels should be at the start:  python docs/scripts/starting_norm.py  (ten minutes on one core).
+"""How large kernels should be at the start:  python docs/scripts/kernel_init_norm.py  (ten minutes on one core).
 
 SS-NO of half the width with the recipe `fast`, 512 trajectories once in 1D and 96 twice in 2D (32 x 32), judged on
 validation trajectories; None leaves weights as they are drawn. Needs data/ks-0.1-paper, burgers-paper, torus-li-small.
@@ -11,18 +11,18 @@ from pathlib import Path
 import torch
 
 from ssno import SSNOConfig, train
-from ssno.base.documents import write_json
+from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
 from ssno.data.options import DataOptions
 from ssno.forecasting.scores import score
 from ssno.training.interruption import TrainingDiverged
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 
 ROOT = Path(__file__).parents[2]
 DATA = {
-    "ks": (DataOptions(name="ks", preset="paper", viscosity=0.1, points=64), 512, 32, 1),
-    "burgers": (DataOptions(name="burgers", preset="paper", points=64), 512, 32, 1),
-    "torus-li": (DataOptions(name="torus-li", preset="small", points=32), 96, 12, 2),
+    "ks": (DataOptions(name="ks", preset="paper", viscosity=0.1, resolution=64), 512, 32, 1),
+    "burgers": (DataOptions(name="burgers", preset="paper", resolution=64), 512, 32, 1),
+    "torus-li": (DataOptions(name="torus-li", preset="small", resolution=32), 96, 12, 2),
 }
 NORMS = {"ks": (None, 1.0, 2.0), "burgers": (None, 1.0, 2.0), "torus-li": (None, 0.5, 1.0, 2.0)}
 SEEDS = {"ks": 3, "burgers": 3, "torus-li": 1}
@@ -36,9 +36,9 @@ def trial(name: str, norm: float | None, seed: int) -> dict[str, object]:
     valid = options.load("valid").select(indices=range(judged)) if name == "ks" else data.select(indices=last)
     config = SSNOConfig(n_dims=len(data.spacing), hidden_channels=32, head_channels=128).recommended(periodic=True)
     torch.manual_seed(seed)
-    model = replace(config, modes=replace(config.modes, starting_norm=norm)).build()
+    model = replace(config, modes=replace(config.modes, kernel_init_norm=norm)).build()
     start = time.process_time()
-    told = {"data": name, "starting_norm": norm, "seed": seed}
+    told = {"data": name, "kernel_init_norm": norm, "seed": seed}
     try:
         count = min(trained, len(data) - judged)
         forecaster = train(

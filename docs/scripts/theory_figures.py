@@ -18,8 +18,8 @@ from torch import nn
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
+from ssno.ssm.discretise import ComplexPair
 from ssno.ssm.kernel import continuous_kernel
-from ssno.ssm.pairs import ComplexPair
 from ssno.theory import field_of_view, plot_field_of_view, recover_fno, spectral_matrices
 
 ROOT = Path(__file__).parents[2]

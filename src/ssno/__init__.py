@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ssno.models.config import OperatorConfig
     from ssno.models.registry import register_model
     from ssno.models.ssno import SSNO, SSNOConfig
-    from ssno.runs.saved import load_forecaster
+    from ssno.runs.load import load_forecaster
     from ssno.training.train import train
 
 __version__ = package_version()
@@ -47,7 +47,7 @@ HOME = {
     "Trajectories": "ssno.data.trajectories",
     "evaluate": "ssno.evaluation.evaluate",
     "load_dataset": "ssno.data.load",
-    "load_forecaster": "ssno.runs.saved",
+    "load_forecaster": "ssno.runs.load",
     "register_model": "ssno.models.registry",
     "rollout": "ssno.forecasting.rollout",
     "train": "ssno.training.train",

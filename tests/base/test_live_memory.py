@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.base.live_memory import LiveMemory, peak_memory
+from ssno.base.memory import LiveMemory, peak_memory
 
 UNIT = 4000  # bytes of a vector of 1000 numbers
 

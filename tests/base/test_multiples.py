@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ssno.base.multiples import in_units
+from ssno.base.checks import in_units
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from ssno.base.names import LONGEST, as_file_name, printable
+from ssno.base.formatting import LONGEST, as_file_name, printable
 from ssno.base.terminal import Console
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ssno.base.process_memory import free_memory, held, most_held, physical_memory
+from ssno.base.memory import free_memory, held, most_held, physical_memory
 
 
 def test_memory_of_the_process_is_known_on_every_system(monkeypatch) -> None:

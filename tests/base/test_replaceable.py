@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ssno.base.replaceable import ENDS, Kind, check_replaceable
+from ssno.base.atomic_write import ENDS, Kind, check_replaceable
 
 PAGE = Kind("a page", re.compile(rb"written by us"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ssno.base.whole import whole_file, write_whole
+from ssno.base.atomic_write import whole_file, write_whole
 
 
 def test_a_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The cost benchmark tells a change from noise."""
 
 from benchmarks import cost as benchmark
-from ssno.costs.cost_table import store, stored
+from ssno.evaluation.cost_table import store, stored
 
 
 def row(ms: float, *, spread: float = 0.02, **changes) -> dict:

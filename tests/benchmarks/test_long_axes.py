@@ -26,7 +26,7 @@ def test_rows_are_appended_with_the_machine(tmp_path, capsys) -> None:
             lengths=(64,),
             lines=(1,),
             d_states=(4,),
-            boundaries=("wrapped",),
+            boundaries=("periodic",),
             repeats=1,
             threads=torch.get_num_threads(),
             csv_file=file,
@@ -47,7 +47,7 @@ def test_the_automatic_choice_follows_the_stored_measurement() -> None:
         length, _, _, boundary, _ = case.split("-")
         won = times[case, "chunked"] < times[case, "fft"]
         faster.setdefault((boundary, int(length.removeprefix("l"))), []).append(won)
-    assert {boundary for boundary, _ in faster} == {"zero", "wrapped"}
+    assert {boundary for boundary, _ in faster} == {"zero", "periodic"}
     for (boundary, length), won in faster.items():
         chosen = benchmark.choose_scan(length, 1, torch.device("cpu"), boundary=boundary)
         assert (2 * sum(won) > len(won)) == (chosen == "chunked"), (boundary, length, won)

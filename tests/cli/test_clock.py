@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from ssno.cli.clock import moment
+from ssno.cli.options import moment
 
 NOW = datetime(2030, 1, 31, 22, 0)
 

@@ -29,7 +29,7 @@ def test_a_file_becomes_a_dataset_that_verifies_and_loads(folder, capsys) -> Non
 
 def test_counts_frames_points_pieces_and_shards_can_be_chosen(folder, capsys) -> None:
     options = ["--axes", "batch time x", "--splits", "4", "2", "1", "--per-shard", "3", "--json"]
-    more = ["--time-index", "::2", "--points", "4", "--reduction", "mean", "--cut", "3", "--periodic", "none"]
+    more = ["--time-index", "::2", "--resolution", "4", "--reduction", "mean", "--segment", "3", "--periodic", "none"]
     main(["data", "convert", "mine.npz", "mine", *options, *more])
     result = json.loads(capsys.readouterr().out)
     assert result["trajectories"] == {"train": 4, "valid": 2, "test": 1}

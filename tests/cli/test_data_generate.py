@@ -11,9 +11,9 @@ import tyro
 
 from ssno.cli import data_generate
 from ssno.cli.data_generate import generate
-from ssno.cli.shard import parse_part
+from ssno.cli.options import parse_part
 from ssno.data.make.datasets import DATASETS
-from ssno.data.make.produce import GenerationFailed
+from ssno.data.make.solve_shards import GenerationFailed
 from ssno.data.store.manifest import read_manifest
 from ssno.data.store.verify import verify
 
@@ -46,7 +46,7 @@ def test_folders_are_named_after_dataset_and_preset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run("advection-diffusion", "--preset", "tiny", "--velocity", "1.0", "0.5", "--points", "16", "--jobs", "1")
+    run("advection-diffusion", "--preset", "tiny", "--velocity", "1.0", "0.5", "--resolution", "16", "--jobs", "1")
     assert os.listdir(tmp_path / "data") == ["advection-diffusion-tiny"]
     assert read_manifest(tmp_path / "data/advection-diffusion-tiny")["recipe"]["options"]["velocity"] == [1.0, 0.5]
     assert "complete" in capsys.readouterr().out

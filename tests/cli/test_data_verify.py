@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from ssno.cli.data_verify import verify
+from ssno.cli.data_files import verify
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
 from ssno.pde.problems.advection_diffusion import Heat

@@ -13,8 +13,8 @@ from ssno.data.options import DataOptions
 from ssno.data.reduction import fitting
 from ssno.forecasting.rollout import rollout
 from ssno.models.ssno import SSNOConfig
+from ssno.runs.load import load_forecaster
 from ssno.runs.run import Run
-from ssno.runs.saved import load_forecaster
 from ssno.training.train import train
 
 LENGTHS = (2.0, 1.0)
@@ -30,7 +30,12 @@ def place(tmp_path_factory) -> Path:
     fields = np.sin(2 * np.pi * x + 0.2 * t + phase) * np.cos(2 * np.pi * y - phase)
     np.save(folder / "waves.npy", fields[:, :, None].astype(np.float32))
     data = DataOptions(
-        name="waves", path=str(folder / "waves.npy"), axes="batch time channel x y", lengths=LENGTHS, dt=1.0, points=16
+        name="waves",
+        path=str(folder / "waves.npy"),
+        axes="batch time channel x y",
+        lengths=LENGTHS,
+        dt=1.0,
+        resolution=16,
     )
     run = Run(data=data, model=SSNOConfig.tiny(memory_window=2))
     small = run.completed(data.load("train"), recipe="fast")
@@ -42,31 +47,31 @@ def place(tmp_path_factory) -> Path:
 def test_predict_writes_the_forecast_on_that_grid(place, points, grid) -> None:
     given = [str(number) for number in points]
     where = ["--input", str(place / "waves.npy"), "--output", str(place / "next.h5"), "--overwrite"]
-    main(["predict", str(place / "run"), *where, "--steps", "3", *READ, "--points", *given])
+    main(["predict", str(place / "run"), *where, "--steps", "3", *READ, "--resolution", *given])
     found = load_dataset(place / "next.h5", "all").read(slice(None)).state
     assert found.shape[3:] == grid
     options = {"axes": "batch time channel x y", "lengths": LENGTHS, "dt": 1.0}
-    data = load_dataset(place / "waves.npy", "all", points=points, reduction=None, **options)
+    data = load_dataset(place / "waves.npy", "all", resolution=points, reduction=None, **options)
     forecaster = load_forecaster(place / "run")
     expected = rollout(forecaster, data.read(slice(None)).state[:, -2:], 3, spacing=data.spacing)
     torch.testing.assert_close(found, expected)
 
 
 def test_evaluate_scores_on_that_grid(place, capsys) -> None:
-    main(["evaluate", str(place / "run"), "--points", "20", "12", "--json"])
+    main(["evaluate", str(place / "run"), "--resolution", "20", "12", "--json"])
     (document,) = json.loads(capsys.readouterr().out)
     assert document["points"] == [20, 12]
     assert (place / "run" / "evaluation-20x12.json").is_file()
-    main(["evaluate", str(place / "run"), "--points", "20", "--dry-run"])
+    main(["evaluate", str(place / "run"), "--resolution", "20", "--dry-run"])
     assert "20 x 10" in capsys.readouterr().out
 
 
 def test_a_grid_that_the_data_do_not_have_is_refused(place, capsys) -> None:
     with pytest.raises(SystemExit):
-        main(["evaluate", str(place / "run"), "--points", "40"])
+        main(["evaluate", str(place / "run"), "--resolution", "40"])
     assert "`points` along x must be between 1 and 32, got 40" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["evaluate", str(place / "run"), "--points", "16", "8", "4"])
+        main(["evaluate", str(place / "run"), "--resolution", "16", "8", "4"])
     assert "`points` must have one number per axis (2), got (16, 8, 4)" in capsys.readouterr().err
 
 

@@ -3,7 +3,7 @@
 import io
 
 from ssno.base.terminal import Console
-from ssno.cli.progress import progress
+from ssno.cli.options import progress
 
 
 def test_plain_lines_say_how_far_and_end_once() -> None:

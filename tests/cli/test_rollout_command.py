@@ -12,11 +12,11 @@ from ssno.cli.rollout import field_errors, show, title_of
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import PhysicalUnits
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.forecasting.runaway import Divergence
+from ssno.forecasting.divergence import Divergence
 from ssno.models.pretrained import save_weights
 from ssno.models.registry import MODELS
-from ssno.runs.folder import open_run
-from ssno.training.reporter import Silent
+from ssno.runs.open import open_run
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 
@@ -55,7 +55,7 @@ def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, m
     (moving,) = (tmp_path / "moving").iterdir()
     assert moving.suffix in (".gif", ".mp4")
     capsys.readouterr()
-    main(["rollout", "run", "--points", "8", "--no-draw", "--no-animate"])
+    main(["rollout", "run", "--resolution", "8", "--no-draw", "--no-animate"])
     out = capsys.readouterr().out
     assert "8 points" in " ".join(out.split())
     assert "trajectory 0" in out
@@ -79,8 +79,10 @@ def test_pictures_are_not_written_through_links_in_a_run(tmp_path, monkeypatch, 
 
 def test_data_on_another_grid_are_warned_of(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    main(["data", "generate", "heat", "--preset", "tiny", "--points", "32", "--dimensions", "1"])
-    main(["train", "heat", "--model", "ssno:tiny", "--data.points", "16", "--train.epochs", "1", "--name", "coarse"])
+    main(["data", "generate", "heat", "--preset", "tiny", "--resolution", "32", "--dimensions", "1"])
+    main(
+        ["train", "heat", "--model", "ssno:tiny", "--data.resolution", "16", "--train.epochs", "1", "--name", "coarse"]
+    )
     capsys.readouterr()
     quiet = ["--no-draw", "--no-animate"]
     main(["rollout", "runs/coarse", "--data", "heat", *quiet])
@@ -89,7 +91,7 @@ def test_data_on_another_grid_are_warned_of(tmp_path, monkeypatch, capsys) -> No
     for verb in ("evaluate", "report"):
         main([verb, "runs/coarse", "--data", "heat"])
         assert told in capsys.readouterr().err
-    for words in (["--data", "heat", "--points", "16"], []):
+    for words in (["--data", "heat", "--resolution", "16"], []):
         main(["rollout", "runs/coarse", *words, *quiet])
         assert "WARNING" not in capsys.readouterr().err
 
@@ -139,7 +141,7 @@ def test_other_files_are_cut_as_that_of_training_was(tmp_path, monkeypatch, caps
     angle = 2 * np.pi * np.arange(16) / 16 + 0.1 * np.arange(200)[:, None]
     np.save("long.npy", np.sin(angle).astype(np.float32))
     np.save("next.npy", np.sin(angle + 20).astype(np.float32))
-    cut = ["--data.axes", "time x", "--data.cut", "10", "--data.time-index", "20:"]
+    cut = ["--data.axes", "time x", "--data.segment", "10", "--data.time-index", "20:"]
     main(["train", "long.npy", "--model", "ssno:tiny", "--train.epochs", "1", "--name", "cut", *cut])
     capsys.readouterr()
     for further in ([], ["--dt", "1"]):

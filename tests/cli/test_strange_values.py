@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ssno.cli.main import main
-from ssno.runs.folder import open_run
+from ssno.runs.open import open_run
 
 TRAIN = ["train", "mine.npz", "--data.axes", "batch time x", "--model", "ssno:tiny", "--train.epochs", "1"]
 

@@ -18,7 +18,7 @@ from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.runs.run import Run
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
-from ssno.training.launch import launch
+from ssno.training.processes import launch
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
 
@@ -85,7 +85,7 @@ def model_of(here, name: str) -> dict:
 
 def test_the_fast_recipe_suits_the_model_to_periodic_data_unless_told_otherwise(here) -> None:
     ssno("--train.epochs", "1", "--name", "ours")
-    assert model_of(here, "ours")["boundary"] == "wrapped"
+    assert model_of(here, "ours")["boundary"] == "periodic"
     assert model_of(here, "ours")["modes"]["initialisation"] == "grid"
     ssno("--train.epochs", "1", "--name", "told", "--model.boundary", "zero", "--model.modes.initialisation", "lin")
     assert model_of(here, "told")["boundary"] == "zero"
@@ -163,8 +163,8 @@ def test_resume_refuses_other_options_and_takes_more_epochs(here, capsys) -> Non
     ssno("--train.epochs", "1", "--name", "run", "--resume", "auto")  # new: it starts
     for words, named in (
         (["--train.learning-rate", "1"], r"train.learning_rate (was 0.003, now 1.0)"),
-        (["--data.points", "8"], "data.points (was None, now 8)"),
-        (["--train.no-increment"], "train.increment (was True, now False)"),
+        (["--data.resolution", "8"], "data.points (was None, now 8)"),
+        (["--train.no-predict-increment"], "train.predict_increment (was True, now False)"),
         (["--recipe", "paper"], "train.normalisation (was zscore, now minmax)"),
     ):
         with pytest.raises(SystemExit) as stopped:
@@ -213,7 +213,7 @@ def test_a_training_whose_data_are_interrupted_is_interrupted(here, monkeypatch,
 
 
 def test_missing_data_are_made_on_demand(here) -> None:
-    data = ["heat", "--generate", "--data.preset", "tiny", "--data.points", "16"]
+    data = ["heat", "--generate", "--data.preset", "tiny", "--data.resolution", "16"]
     main(["train", *data, "--model", "ssno:tiny", "--train.epochs", "1"])
     assert (here / "data" / "heat-tiny" / "manifest.json").exists()
     assert (here / "runs" / "heat-ssno" / "model.safetensors").exists()
@@ -255,7 +255,7 @@ def test_mistakes_end_in_a_clear_message_before_anything_is_written(here, capsys
         ('{"train": {"epoch": 3}}', "Unknown name `train.epoch`. Did you mean `train.epochs`"),
         ('{"model": {"model": "__import__"}}', "Unknown name `__import__`"),
         ('{"model": 3}', "`model` must be an object"),
-        ('{"alignment": "before"}', "`alignment` must be 'same' or 'target', got 'before'"),
+        ('{"context_time": "before"}', "`context_time` must be 'same' or 'target', got 'before'"),
         ("[]", "must be an object"),
         ('{"provenance": {}, "run": {"train": {}}}', "started from Python"),
     ],
@@ -272,7 +272,7 @@ def test_wrong_descriptions_are_refused(here, capsys, content, message) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "unet", "--data.points", "8"], "--model ssno takes any grid"),
+        (["--model", "unet", "--data.resolution", "8"], "--model ssno takes any grid"),
         (["--model", "ffno", "--model.n-modes", "40"], "n_modes = 40"),
         (["--stop-after", "0"], "`stop_after` must be a number of steps from 1 on, got 0"),
     ],
@@ -289,7 +289,14 @@ def test_a_refused_training_leaves_nothing_behind(here, capsys, words, message) 
 def test_divergence_has_its_own_exit_code(here, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         ssno(
-            "--train.learning-rate", "1e30", "--train.clip", "0", "--train.schedule", "constant", "--train.epochs", "5"
+            "--train.learning-rate",
+            "1e30",
+            "--train.grad-clip",
+            "0",
+            "--train.schedule",
+            "constant",
+            "--train.epochs",
+            "5",
         )
     assert stopped.value.code == EXIT_DIVERGED
     assert "Training diverged at step" in capsys.readouterr().err
@@ -317,7 +324,7 @@ def terminate_and_resume(here, name: str, after: int, words: list[str]) -> None:
 
 def test_a_terminated_run_resumes_bitwise(here) -> None:
     """SIGKILL is tried by `--check-resume` below, and by tests/training/test_kill_campaigns.py."""
-    words = ["--train.epochs", "8", "--train.noise", "0.01", "--train.evaluate-every", "4"]
+    words = ["--train.epochs", "8", "--train.noise-std", "0.01", "--train.evaluate-every", "4"]
     terminate_and_resume(here, "killed", 7, words)
     ssno("--name", "whole", "--train.save-seconds", "0", *words)
     assert_equal_runs(here / "runs" / "killed", here / "runs" / "whole")
@@ -340,7 +347,16 @@ def test_check_resume_proves_it_on_the_users_run(here, capsys) -> None:
 
 def test_two_processes_follow_one_and_resume(here) -> None:
     """Two real processes, started as torchrun does: the losses of one, to 1e-5, SIGTERM and resume included."""
-    words = ["--train.epochs", "5", "--train.noise", "0.01", "--train.batch-size", "7", "--train.evaluate-every", "5"]
+    words = [
+        "--train.epochs",
+        "5",
+        "--train.noise-std",
+        "0.01",
+        "--train.batch-size",
+        "7",
+        "--train.evaluate-every",
+        "5",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     several = ["--resume", "auto", "--nproc", "2"]  # new: it starts
     cut = command("waves.npy", *SMALL, "--name", "two", *words, *several, "--train.save-seconds", "0")
@@ -394,7 +410,7 @@ def test_a_split_without_trajectories_is_told(here, capsys) -> None:
 def test_processes_end_with_the_code_of_the_one_that_failed(here, monkeypatch) -> None:
     (here / "mistaken.py").write_text("import os, sys\nsys.exit(2 if os.environ['RANK'] == '1' else 0)\n")
     monkeypatch.setenv("PYTHONPATH", str(here), prepend=os.pathsep)
-    program = "from ssno.training.launch import launch; raise SystemExit(launch(['mistaken'], processes=2))"
+    program = "from ssno.training.processes import launch; raise SystemExit(launch(['mistaken'], processes=2))"
     assert subprocess.run([sys.executable, "-c", program], timeout=300).returncode == 2  # PyTorch leaves sockets open
     with pytest.raises(ValueError, match="`processes` must be at least 1, got 0"):
         launch(["ssno"], processes=0)

@@ -8,7 +8,7 @@ import pytest
 
 from ssno.cli.main import main
 from ssno.models.registry import MODELS
-from ssno.runs.resuming import leaves
+from ssno.runs.run import leaves
 
 FLAGS = re.MULTILINE | re.DOTALL
 WORDS = re.compile(
@@ -27,7 +27,7 @@ def told(monkeypatch, capsys):
         shown = "\n".join(line.strip(" │") for line in capsys.readouterr().out.splitlines())
         found = {}
         for option in re.finditer(
-            r"^--((?:model|train|window)\.[\w.-]+|alignment)\b[^\n]*\n(.*?)(?=^--|\Z)", shown, FLAGS
+            r"^--((?:model|train|window)\.[\w.-]+|context_time)\b[^\n]*\n(.*?)(?=^--|\Z)", shown, FLAGS
         ):
             text = " ".join(option[2].split("\n\n")[0].split())
             last = re.search(r"\((default|by|from)[^()]*\)", text)
@@ -97,6 +97,6 @@ def test_help_says_what_comes_from_the_data_and_the_recipe(told, model) -> None:
     assert said["model.in_channels"] == "(from the data)"
     if model == "ssno":
         assert said["model.modes.initialisation"] == "(by the recipe: grid)"
-        assert said["model.modes.starting_norm"] == "(by the recipe: 2 or 1 or 0.667, depending on the data)"
+        assert said["model.modes.kernel_init_norm"] == "(by the recipe: 2 or 1 or 0.667, depending on the data)"
         assert said["model.n_layers"] == "(default: 4)"
         assert told("--model", model, "--recipe", "paper")["model.modes.initialisation"] == "(default: legs)"

@@ -28,16 +28,16 @@ def losses(folder) -> list[float]:
 
 
 def test_a_schedule_is_written_to_the_run_and_trained(here) -> None:
-    schedule = ["--train.epochs", "2", "--train.rollout.forcing", "1", "0.5", "--train.rollout.frames", "1", "4"]
+    schedule = ["--train.epochs", "2", "--train.unroll.teacher-forcing", "1", "0.5", "--train.unroll.frames", "1", "4"]
     main(["train", *WORDS, *schedule])
     config = json.loads((here / "runs" / "noise-ssno" / "config.json").read_text())["run"]
     assert config["version"] == 2
     assert config["train"]["rollout"] == {
-        "forcing": [1.0, 0.5],
+        "teacher_forcing": [1.0, 0.5],
         "frames": [1, 4],
         "pushforward": [0],
-        "cut": 0,
-        "recompute": False,
+        "truncate": 0,
+        "gradient_checkpointing": False,
     }
     assert np.isfinite(losses(here / "runs" / "noise-ssno")).all()
 
@@ -45,8 +45,14 @@ def test_a_schedule_is_written_to_the_run_and_trained(here) -> None:
 @pytest.mark.verify
 def test_two_processes_follow_one_through_cut_gradients(here) -> None:
     """A step then has several backward passes, and processes may average only in the last."""
-    words = [*WORDS, "--train.epochs", "4", "--train.noise", "0.01", "--train.evaluate-every", "4"]
-    words += ["--train.rollout.forcing", "0.5", "--train.rollout.cut", "2", "--train.rollout.recompute"]
+    words = [*WORDS, "--train.epochs", "4", "--train.noise-std", "0.01", "--train.evaluate-every", "4"]
+    words += [
+        "--train.unroll.teacher-forcing",
+        "0.5",
+        "--train.unroll.truncate",
+        "2",
+        "--train.unroll.gradient-checkpointing",
+    ]
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     command = [*launch, "--rdzv-endpoint", "localhost:0", "-m", "ssno", "train", *words, "--name", "two"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}

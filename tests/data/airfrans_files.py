@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
+from ssno.pde.problems.kt_foil import Foil, FoilFlow
 
 NAMES = {"f4": "Float32", "f8": "Float64", "i8": "Int64", "u1": "UInt8"}
 PACK = {"zlib": zlib.compress, "lzma": lzma.compress}

@@ -15,16 +15,15 @@ import pytest
 import torch
 
 from ssno.data.errors import DataError
-from ssno.data.files.examine.vtk_xml import read_vtk
 from ssno.data.files.inspection import inspect_data
-from ssno.data.files.probe import contents_of
 from ssno.data.files.readers.airfrans import case_fields, contour_order, inlet_of, open_airfrans, open_file
 from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.sandbox.parent import contents_of
+from ssno.data.files.sandbox.vtk_xml import read_vtk
 from ssno.data.load import load_dataset
 from ssno.data.trajectories import Trajectories
-from ssno.forecasting.cloud_scores import CloudScores
-from ssno.metrics.lift import contour_force, lift_coefficient
-from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
+from ssno.forecasting.cloud_scores import CloudScores, contour_force, lift_coefficient
+from ssno.pde.problems.kt_foil import Foil, FoilFlow
 
 from .airfrans_files import Encoding, Writer, write_airfrans, write_case
 

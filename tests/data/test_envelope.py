@@ -8,11 +8,10 @@ import torch
 
 from ssno.base import description_from_json
 from ssno.data.envelope import BANDS, HIGH, LOW, MEAN, Envelope, Gauge, Surveyor
-from ssno.data.moments import summarise
-from ssno.data.normalise import AffineMap
+from ssno.data.normalise import AffineMap, summarise
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.problem import Axis
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.transforms.sphere import SphereGrid
 
 BOXES = {
     "line": (Axis("x", 2.0, 33),),

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ssno.data.make import expected_cost as module
-from ssno.data.make.expected_cost import expected_cost
+from ssno.data.make import solve_shards as module
 from ssno.data.make.plan import Plan
-from ssno.data.make.produce import encode
-from ssno.data.sizes import trajectory_bytes
+from ssno.data.make.solve_shards import encode, expected_cost
+from ssno.data.trajectories import trajectory_bytes
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 
 ORIGIN = {"ssno": "test", "commit": "test"}

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ssno.data.defaults import dataset_conventions
 from ssno.data.errors import DataError
-from ssno.data.files import whole_arrays
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import examine, open_file, reader_for
+from ssno.data.files.sandbox import parent as whole_arrays
 from ssno.data.load import load_dataset
-from ssno.data.windows import Window, slot_context
+from ssno.data.windows import Window, dataset_conventions, slot_context
 
 LI = "NavierStokes_V1e-5_N1200_T20.mat"
 
@@ -89,7 +88,7 @@ def test_lis_version_7_3_files_have_all_axes_reversed(tmp_path) -> None:
     data = open_file(tmp_path / LI)["all"]
     np.testing.assert_array_equal(read(data)[0][:, :, 0], u.transpose(0, 3, 1, 2))
     np.testing.assert_array_equal(data.times, np.arange(1, 21))
-    np.testing.assert_array_equal(read(data.select(points=3, indices=[4, 1]))[0][:, :, 0, 1, 2], u[[4, 1], 2, 4])
+    np.testing.assert_array_equal(read(data.select(resolution=3, indices=[4, 1]))[0][:, :, 0, 1, 2], u[[4, 1], 2, 4])
 
 
 def test_lis_other_files_are_not_called_torus_li(tmp_path) -> None:
@@ -159,7 +158,7 @@ def test_every_tenth_frame_is_used_and_the_force_is_that_of_the_target(tmp_path)
     state, _ = read(data)
     np.testing.assert_array_equal(state[:, :, 0], arrays["u"][..., ::10].transpose(0, 3, 1, 2))
     frames = data.read([0])
-    slots = slot_context(frames.context, dataset_conventions(data.name).alignment).numpy()
+    slots = slot_context(frames.context, dataset_conventions(data.name).context_time).numpy()
     plan = Window("first_k", 4).plan(20)
     assert (list(plan.given), list(plan.predicted)) == ([0, 1, 2, 3], list(range(4, 20)))
     for target in plan.predicted:
@@ -229,7 +228,7 @@ def test_the_tracer_of_the_state_is_known_and_the_state_is_not(tmp_path) -> None
     frames = data.read([0, 1])
     plan = Window("first_k", 4).plan(11)
     assert ([2 * i for i in plan.given], [2 * i for i in plan.predicted]) == ([0, 2, 4, 6], list(range(8, 21, 2)))
-    slots = slot_context(frames.context, dataset_conventions("ce-rm").alignment).numpy()
+    slots = slot_context(frames.context, dataset_conventions("ce-rm").context_time).numpy()
     np.testing.assert_array_equal(slots[:, :, 0], values[:, 0:20:2, 4])
     assert slots.shape[2] == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssno.base.whole import write_whole
+from ssno.base.atomic_write import write_whole
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
 from ssno.data.store.verify import verify

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.make.generate import generate
+from ssno.data.make.generate import generate, run
 from ssno.data.make.plan import Plan
-from ssno.data.make.produce import GenerationFailed
-from ssno.data.make.workers import run
+from ssno.data.make.solve_shards import GenerationFailed
 from ssno.data.store.manifest import MANIFEST
 from ssno.data.store.verify import verify
 from ssno.pde.problems.advection_diffusion import Heat

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files import probe, sandbox
 from ssno.data.files.readers.airfrans import read_piece
+from ssno.data.files.sandbox import parent as probe
+from ssno.data.files.sandbox import parent as sandbox
 from ssno.data.load import load_dataset
 
 CASE = "airFoil2D_SST_43.597_5.932_3.551_3.1_1.0_18.252"

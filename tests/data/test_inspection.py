@@ -8,10 +8,9 @@ import pytest
 from ssno.base.terminal import Console
 from ssno.cli.data_inspect import show
 from ssno.data.errors import DataError
-from ssno.data.files.inspection import inspect_data
+from ssno.data.files.inspection import duplicates, frame_hashes, frozen, inspect_data, leak
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.suggest import suggest_axes
-from ssno.data.fingerprints import duplicates, frame_hashes, frozen, leak
 from ssno.data.trajectories import Trajectories
 
 
@@ -167,7 +166,7 @@ def test_axes_that_do_not_look_periodic_are_mentioned(tmp_path) -> None:
 def test_one_long_run_suggests_cutting_it(tmp_path) -> None:
     np.save(tmp_path / "run.npy", noise(400, 16))
     found, _ = inspect_data(tmp_path / "run.npy", ReadOptions(axes="time x", dt=0.5, lengths=(2.0,)))
-    expected = f"ssno train {tmp_path}/run.npy --data.axes 'time x' --data.dt 0.5 --data.lengths 2.0 --data.cut 20"
+    expected = f"ssno train {tmp_path}/run.npy --data.axes 'time x' --data.dt 0.5 --data.lengths 2.0 --data.segment 20"
     assert found.command == expected
 
 

@@ -7,16 +7,15 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.concatenate import concatenate
-from ssno.data.defaults import TABLE, dataset_conventions
-from ssno.data.division import split_trajectories
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset, parse_index
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
+from ssno.data.splits import split_trajectories
 from ssno.data.store.convert import convert_data
 from ssno.data.store.manifest import MANIFEST, PROGRESS, read_manifest, seal
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Trajectories, concatenate
+from ssno.data.windows import TABLE, dataset_conventions
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +284,7 @@ def test_the_users_own_file_is_divided_in_stored_order_without_overlap(tmp_path)
     seen = [load_dataset(tmp_path / "mine.npz", split, **options) for split in ("train", "valid", "test")]
     numbers = [data.read(slice(None)).state[:, 0, 0, 0].tolist() for data in seen]
     assert numbers == [list(range(16)), [16, 17], [18, 19]]
-    assert seen[0].select(points=4).shape == (16, 5, 1, 4)
+    assert seen[0].select(resolution=4).shape == (16, 5, 1, 4)
 
 
 def test_the_limit_of_memory_is_an_option(tmp_path) -> None:
@@ -300,8 +299,8 @@ def test_one_long_run_is_cut_into_pieces_and_tested_on_its_future(tmp_path) -> N
     np.save(tmp_path / "run.npy", np.arange(100.0)[:, None] + np.zeros((100, 8)))
     with pytest.raises(DataError, match="1 trajectory cannot be divided into train, valid, test. Cut long runs"):
         load_dataset(tmp_path / "run.npy", axes="time x")
-    train = load_dataset(tmp_path / "run.npy", axes="time x", cut=10)
-    test = load_dataset(tmp_path / "run.npy", "test", axes="time x", cut=10)
+    train = load_dataset(tmp_path / "run.npy", axes="time x", segment=10)
+    test = load_dataset(tmp_path / "run.npy", "test", axes="time x", segment=10)
     assert (len(train), len(test)) == (8, 1)
     assert test.read([0]).state[0, :, 0, 0].tolist() == list(range(90, 100))
 
@@ -378,8 +377,8 @@ def test_the_table_of_defaults_matches_the_conventions_of_the_literature() -> No
     for name, (stored, used) in frames.items():
         assert len(range(stored)[TABLE[name].time_index]) == used
     assert dataset_conventions("burgers").noise == 5e-3
-    assert dataset_conventions("torus-vis-force").alignment == "target"
-    assert dataset_conventions("ce-rm").alignment == "same"
+    assert dataset_conventions("torus-vis-force").context_time == "target"
+    assert dataset_conventions("ce-rm").context_time == "input"
     assert dataset_conventions("burgers").published == 3048
     mine = dataset_conventions("mine")
     assert (mine.time_index, mine.published, mine.noise) == (slice(None), 0, 1e-3)

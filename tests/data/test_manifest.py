@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ssno.base.documents import DocumentError
+from ssno.base.json_io import DocumentError
 from ssno.data.errors import DataError
 from ssno.data.make.plan import Shard
 from ssno.data.store.manifest import (

@@ -19,9 +19,9 @@ from scipy.io import savemat
 from tests.data.airfrans_files import Encoding, Writer, write_airfrans
 
 from ssno.cli.main import is_mistake
-from ssno.data.files.probe import _examined
 from ssno.data.files.readers.airfrans import case_fields, is_airfrans, open_airfrans
 from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.sandbox.parent import _examined
 from ssno.data.load import load_dataset, open_folder
 
 VALUES: list[Any] = [

@@ -11,9 +11,9 @@ from scipy.io import savemat
 from tests.data.open_files import close_files
 
 from ssno.data.errors import DataError
-from ssno.data.files.probe import _examined, contents_of
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import open_contents
+from ssno.data.files.sandbox.parent import _examined, contents_of
 from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
 

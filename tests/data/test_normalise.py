@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.data.moments import Moments, summarise
-from ssno.data.normalise import AffineMap, Normaliser, fit
+from ssno.data.normalise import AffineMap, Moments, Normaliser, fit, summarise
 from ssno.data.trajectories import Trajectories
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import MemoryArray
+from ssno.data.files.arrays import MemoryArray, Packing
 from ssno.data.files.blocks import Block, Part
-from ssno.data.files.packing import Packing
 from ssno.data.files.patterns import Pattern, parse_pattern
 
 

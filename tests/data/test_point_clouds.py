@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssno.data.concatenate import concatenate
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 from ssno.data.make.datasets import build_plan, build_problem, folder_name
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
-from ssno.data.seeds import trajectory_rng
-from ssno.data.trajectories import Trajectories
+from ssno.data.splits import trajectory_rng
+from ssno.data.trajectories import Trajectories, concatenate
 from ssno.pde.problems.kt_foil import KTFoil
 
 CLOUDS = KTFoil(points=96, wall_points=16)
@@ -63,6 +62,6 @@ def test_clouds_are_neither_coarsened_nor_joined_with_grids() -> None:
         grid.parts, name="same", fields=grid.fields, times=grid.times, axes=grid.axes, grid_type="points"
     )
     with pytest.raises(DataError, match="'same' is a cloud of points, which cannot be coarsened"):
-        cloud.select(points=4)
+        cloud.select(resolution=4)
     with pytest.raises(DataError, match="Files do not belong together: grid_type is cartesian"):
         concatenate([grid, cloud])

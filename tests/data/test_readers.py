@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files.readers.lpsda import viscosity_in
 from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.files.readers.public import viscosity_in
 from ssno.data.files.readers.registry import examine, open_file, reader_for
 
 

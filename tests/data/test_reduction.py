@@ -55,7 +55,7 @@ def test_spectral_reduction_samples_the_band_limited_part_on_any_coarse_grid(poi
 def test_a_spectral_view_of_a_dataset_keeps_its_origin() -> None:
     x = np.arange(24) / 24 * 2.0
     waves = np.sin(np.pi * x)[None, None, None] + np.zeros((2, 3, 1, 24))
-    view = Trajectories.from_array(waves, lengths=(2.0,), offsets=(0.5,)).select(points=10, reduction="spectral")
+    view = Trajectories.from_array(waves, lengths=(2.0,), offsets=(0.5,)).select(resolution=10, reduction="spectral")
     expected = np.sin(np.pi * np.arange(10) / 10 * 2.0)
     np.testing.assert_allclose(view.read([1]).state[0, 2, 0], expected, atol=1e-6)
     assert (view.axes[0].length, view.axes[0].points, view.axes[0].offset) == (2.0, 10, 0.5)
@@ -69,9 +69,9 @@ def test_an_even_grid_keeps_the_cosine_of_its_highest_wave() -> None:
 
 def test_one_number_scales_all_axes_and_a_tuple_sets_each() -> None:
     data = Trajectories.from_array(np.zeros((1, 2, 1, 16, 32)), lengths=(1.0, 2.0))
-    assert data.select(points=8).shape[3:] == (8, 16)
-    assert data.select(points=(4, 32)).shape[3:] == (4, 32)
-    assert data.select(points=(4, 32)).spacing == (0.25, 2 / 32)
+    assert data.select(resolution=8).shape[3:] == (8, 16)
+    assert data.select(resolution=(4, 32)).shape[3:] == (4, 32)
+    assert data.select(resolution=(4, 32)).spacing == (0.25, 2 / 32)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_one_number_scales_all_axes_and_a_tuple_sets_each() -> None:
 def test_impossible_reductions_are_refused(as_users_call_it, points, how, message) -> None:
     data = Trajectories.from_array(np.zeros((1, 2, 1, 16)))
     with pytest.raises(ValueError, match=message):
-        data.select(points=points, reduction=how)
+        data.select(resolution=points, reduction=how)
 
 
 def test_grids_that_cannot_shrink_evenly_and_open_axes_are_refused() -> None:
     uneven = Trajectories.from_array(np.zeros((1, 2, 1, 16, 12)))
     with pytest.raises(ValueError, match=r"`points` = 2 does not scale the grid \(16, 12\) evenly"):
-        uneven.select(points=2)
+        uneven.select(resolution=2)
     bounded = Trajectories.from_array(np.zeros((1, 2, 1, 16)), periodic=False)
     with pytest.raises(ValueError, match="Spectral reduction needs a periodic axis, x is not"):
-        bounded.select(points=8, reduction="spectral")
+        bounded.select(resolution=8, reduction="spectral")
 
 
 def test_coordinates_in_single_precision_still_give_round_lengths() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.data.seeds import SPLITS, trajectory_rng
+from ssno.data.splits import SPLITS, trajectory_rng
 
 
 def test_a_trajectory_draws_the_same_numbers_whatever_was_drawn_before() -> None:

@@ -104,7 +104,7 @@ def test_context_is_separated_by_name_and_repeated_in_time_when_constant() -> No
 def test_a_view_of_files_reads_what_slicing_the_whole_array_gives(tmp_path_factory, start, step, points, rows) -> None:
     values = numbers(7, 9, 8)
     data = stored(tmp_path_factory.mktemp("views"), values[:3], values[3:])
-    view = data.select(time_index=slice(start, None, step), points=points, indices=rows)
+    view = data.select(time_index=slice(start, None, step), resolution=points, indices=rows)
     expected = values[rows][:, start::step, :: 8 // points]
     np.testing.assert_array_equal(view.read(slice(None)).state[:, :, 0], expected)
     np.testing.assert_array_equal(view.parameters["n"], np.arange(7)[rows])
@@ -115,9 +115,9 @@ def test_a_view_of_files_reads_what_slicing_the_whole_array_gives(tmp_path_facto
 def test_views_of_views_compose(tmp_path) -> None:
     values = numbers(5, 12, 16)
     data = stored(tmp_path, values)
-    twice = data.select(time_index=slice(0, None, 2), points=8).select(time_index=[1, 2, 5], points=4)
+    twice = data.select(time_index=slice(0, None, 2), resolution=8).select(time_index=[1, 2, 5], resolution=4)
     np.testing.assert_array_equal(twice.read([4]).state[:, :, 0], values[[4]][:, [2, 4, 10], ::4])
-    averaged = data.select(points=8, reduction="mean").select(points=4)
+    averaged = data.select(resolution=8, reduction="mean").select(resolution=4)
     expected = values.reshape(5, 12, 8, 2).mean(-1)[:, :, ::2]
     np.testing.assert_allclose(averaged.read(slice(None)).state[:, :, 0], expected, atol=1e-6)
     assert averaged.axes[0].offset == pytest.approx(2.0 / 16 / 2)
@@ -136,7 +136,7 @@ def test_strides_are_handed_to_the_file_read(tmp_path, monkeypatch) -> None:
     original = H5Array.read
     monkeypatch.setattr(H5Array, "read", lambda self, selection: seen.append(selection) or original(self, selection))
     data = stored(tmp_path, numbers(5, 12, 16))
-    data.select(time_index=slice(1, 12, 3), points=4).read([1, 2, 4])
+    data.select(time_index=slice(1, 12, 3), resolution=4).read([1, 2, 4])
     assert seen == [
         (slice(1, 3), slice(1, 11, 3), slice(None, None, 4)),
         (slice(4, 5), slice(1, 11, 3), slice(None, None, 4)),
@@ -182,7 +182,7 @@ def test_loader_workers_read_the_same_numbers(tmp_path) -> None:
 
 
 def test_a_set_in_memory_is_the_same_set(tmp_path) -> None:
-    data = stored(tmp_path, numbers(3, 4, 8)).select(points=4)
+    data = stored(tmp_path, numbers(3, 4, 8)).select(resolution=4)
     kept = data.in_memory()
     close_files()
     for path in tmp_path.iterdir():

@@ -10,14 +10,13 @@ from matplotlib.text import Text
 from scipy.io import netcdf_file
 
 from ssno.cli.main import main
-from ssno.data.concatenate import concatenate
 from ssno.data.files.readers.registry import open_file
 from ssno.data.load import load_dataset
 from ssno.data.store.convert import convert_data, divided
+from ssno.data.trajectories import concatenate
 from ssno.data.units import NO_UNITS, PhysicalUnits, clean_unit, labelled, measured, merged, unit_of
-from ssno.plots.bands import Band, error_bands
-from ssno.plots.gallery import gallery
-from ssno.plots.spectra import spectra
+from ssno.plots.curves import Band, error_bands, spectra
+from ssno.plots.fields import gallery
 
 STATED = PhysicalUnits({"u": "m s-1", "nu": "m2 s-1"}, {"x": "m"}, "s")
 VALUES = np.random.default_rng(0).normal(size=(5, 6, 8))
@@ -91,7 +90,7 @@ def test_labels_have_the_unit_in_round_brackets():
 def test_units_of_a_netcdf_file_stay_with_every_view(classic):
     data = load_dataset(classic, "all", context="nu")
     assert data.units == STATED
-    assert data.select(points=4, time_index=slice(0, 4), indices=[0, 1]).cut(2).in_memory().units == STATED
+    assert data.select(resolution=4, time_index=slice(0, 4), indices=[0, 1]).cut(2).in_memory().units == STATED
 
 
 def test_units_of_hdf5_attributes_are_read_and_user_given_steps_and_lengths_have_none(tmp_path):

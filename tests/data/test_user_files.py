@@ -7,10 +7,9 @@ from scipy.io import netcdf_file
 from tests.data.own_files import VALUES, grouped, save
 
 from ssno.data.errors import DataError
-from ssno.data.files.probe import contents_of
+from ssno.data.files.sandbox.parent import contents_of
 from ssno.data.load import load_dataset
-from ssno.data.moments import summarise
-from ssno.data.normalise import fit
+from ssno.data.normalise import fit, summarise
 from ssno.data.options import DataOptions
 from ssno.data.store.convert import convert_data
 from ssno.data.trajectories import Trajectories
@@ -171,9 +170,9 @@ def test_masks_that_cannot_be_are_refused(tmp_path) -> None:
         load_dataset(path, **options, mask="mosk")
     data = load_dataset(path, "all", **options, mask="mask")
     with pytest.raises(DataError, match="has a mask; use reduction='stride'"):
-        data.select(points=4, reduction="mean")
+        data.select(resolution=4, reduction="mean")
     with pytest.raises(DataError, match="has a mask; use reduction='stride'"):
-        Trajectories.from_array(VALUES, axes="batch time x y").select(points=4, reduction="mean").masked("nan")
+        Trajectories.from_array(VALUES, axes="batch time x y").select(resolution=4, reduction="mean").masked("nan")
     with pytest.raises(DataError, match="has a field called `mask` already"):
         load_dataset(path, "all", **options, context=("mask",)).masked("nan")
     with pytest.raises(DataError, match="has no known field 'land' to be its mask"):

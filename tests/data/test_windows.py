@@ -110,7 +110,7 @@ def test_context_reaches_a_slot_at_its_own_or_at_its_target_time() -> None:
 
 
 def test_an_unknown_alignment_is_refused(as_users_call_it) -> None:
-    with pytest.raises(ValueError, match="`alignment` must be one of"):
+    with pytest.raises(ValueError, match="`context_time` must be one of"):
         slot_context(torch.zeros(1, 5, 1, 1), "later")
 
 

@@ -72,7 +72,7 @@ def test_a_store_with_named_dimensions_needs_no_options(store) -> None:
     opened.node = FakeGroup(u=FakeArray(VALUES, ("sample", "time", "x")), note=text)
     data = load_dataset(folder, "all", lengths=(2.0,))
     assert (data.fields, data.time_step) == (("u",), 0.5)
-    np.testing.assert_array_equal(data.select(points=4).read([3, 1]).state[:, :, 0], VALUES[[3, 1]][:, :, ::2])
+    np.testing.assert_array_equal(data.select(resolution=4).read([3, 1]).state[:, :, 0], VALUES[[3, 1]][:, :, ::2])
     assert examine(folder).refused == {"note": "holds <U1, not real numbers"}
 
 

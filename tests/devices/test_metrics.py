@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from ssno.base.device import float64
-from ssno.evaluation.calibration import batch_sums, finish
-from ssno.forecasting.errors import forecast_errors
-from ssno.metrics.runaway import largest, runaway_step
-from ssno.metrics.spectrum import energy_spectrum
+from ssno.evaluation.record import batch_sums, finish
+from ssno.forecasting.divergence import largest, runaway_step
+from ssno.forecasting.scores import forecast_errors
+from ssno.forecasting.spectra import energy_spectrum
 
 
 @pytest.mark.parametrize("grid", [(16,), (8, 6)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.families import supported
 
-from ssno.metrics.relative import frame_errors
+from ssno.forecasting.metrics import frame_errors
 from ssno.models.frozen import freeze
 from ssno.models.registry import ALL_MODELS, CLOUD_MODELS, MODELS, SLOW_MODELS, SPHERE_MODELS
 from ssno.native.engine import use

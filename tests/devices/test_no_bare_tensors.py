@@ -25,7 +25,7 @@ MAKERS = {
     "randint",
 }
 MAKERS |= {"fft.fftfreq", "fft.rfftfreq"}
-STARTING_VALUES = {"ssm/initialise.py", "ssm/hippo.py"}
+STARTING_VALUES = {"ssm/initialise.py", "ssm/dplr.py"}
 
 
 def constructs(function: ast.FunctionDef) -> bool:

@@ -13,10 +13,10 @@ from ssno.forecasting.rollout import rollout, stream
 from ssno.forecasting.scores import EVERY, score
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.saved import load_forecaster
-from ssno.runs.unrolling import Rollout
+from ssno.runs.load import load_forecaster
+from ssno.runs.options import Unrolling
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 
@@ -47,9 +47,9 @@ def not_near(away: nn.Module, here: nn.Module) -> list[str]:
     "more",
     [
         {"ema": 0.9},
-        {"rollout": Rollout(forcing=(0.5,), cut=2)},
-        {"rollout": Rollout(forcing=(0.0,), recompute=True)},
-        {"rollout": Rollout(pushforward=(1,))},
+        {"rollout": Unrolling(teacher_forcing=(0.5,), truncate=2)},
+        {"rollout": Unrolling(teacher_forcing=(0.0,), gradient_checkpointing=True)},
+        {"rollout": Unrolling(pushforward=(1,))},
         {"data": waves(context=True)},
         {"name": "gkt", "normalisation": "per_sample_minmax"},
     ],

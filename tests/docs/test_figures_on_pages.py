@@ -14,11 +14,11 @@ from benchmarks.tables import BEGIN, END, tables
 from ssno.base.device import SWITCH
 from ssno.cli.main import VERBS
 from ssno.cli.models import describe
-from ssno.costs import BenchmarkCase, BenchmarkEntry, published_flops
+from ssno.evaluation import BenchmarkCase, BenchmarkEntry, published_flops
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.forecasting.scores import EVERY
 from ssno.models.registry import ALL_MODELS, MODELS
-from ssno.training.machine_check import ALLOWED
+from ssno.training.checks import ALLOWED
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,7 +89,7 @@ def test_sphere_shows_the_stored_rules(case: str) -> None:
 
 def test_training_shows_every_mode_of_unrolling() -> None:
     shown = "".join(re.findall(r"^ssno train (ks .*)$", page("training"), flags=re.MULTILINE))
-    assert all(f"--train.rollout.{name}" in shown for name in ("forcing", "frames", "cut", "recompute", "pushforward"))
+    assert all(f"--train.unroll.{name}" in shown for name in ("forcing", "frames", "cut", "recompute", "pushforward"))
 
 
 def test_training_states_the_stored_memory() -> None:

@@ -17,8 +17,8 @@ import pytest
 from ssno.cli.main import find_verb, main
 from ssno.cli.train import take_out
 from ssno.data.make.datasets import DATASETS, build_problem
-from ssno.experiments.paper import PAPER
 from ssno.models import registry
+from ssno.paper.reference import PAPER
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -7,8 +7,7 @@ import pytest
 
 from ssno.base import write_document
 from ssno.cli.main import main
-from ssno.experiments.conclusions import FORMAT, VERSION
-from ssno.experiments.page import conclusion, filled, place
+from ssno.paper.page import FORMAT, VERSION, conclusion, filled, place
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"

@@ -12,7 +12,7 @@ from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
@@ -40,14 +40,14 @@ def make_run(short_ks, tmp_path) -> Callable[..., Path]:
         described: bool = True,
         window: int = 2,
     ) -> Path:
-        options = DataOptions(name=str(short_ks), points=32)
+        options = DataOptions(name=str(short_ks), resolution=32)
         data = options.load("train")
         torch.manual_seed(seed)
         config = config or FFNOConfig.tiny(memory_window=0, n_modes=4, n_layers=1)
         forecaster = Forecaster(
             config.build(),
             normalisers=fit(data, "zscore"),
-            increment=True,
+            predict_increment=True,
             window=Window(size=window),
             spacing=data.spacing,
         )

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.evaluation.calibration import NOMINAL, Calibration, batch_sums, finish
+from ssno.evaluation.record import NOMINAL, Calibration, batch_sums, finish
 
 
 def calibrate(members: Tensor, truth: Tensor) -> Calibration:

@@ -8,7 +8,7 @@ import pytest
 from ssno.base.terminal import Console
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.comparison import as_table, compare, trivial_forecasters
+from ssno.evaluation.evaluate import as_table, compare, trivial_forecasters
 
 
 def straight(*, context: bool = False) -> Trajectories:

@@ -14,10 +14,9 @@ from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, score
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.checkpoint import Progress, save_checkpoint
-from ssno.runs.folder import open_run
-from ssno.runs.saved import load_forecaster
-from ssno.training.optimiser import WeightAverage
-from ssno.training.state import run_tensors
+from ssno.runs.load import load_forecaster
+from ssno.runs.open import open_run
+from ssno.training.optimiser import WeightAverage, run_tensors
 
 
 def test_an_evaluation_holds_the_scores_of_the_model_and_of_the_rules(make_run) -> None:
@@ -53,7 +52,7 @@ def test_other_splits_grids_frames_and_checkpoints_have_files_of_their_own(make_
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
     save_checkpoint(folder / "last", run_tensors(model, optimiser, None), Progress())
     evaluate(folder, split="valid")
-    finer = evaluate(folder, points=64)
+    finer = evaluate(folder, resolution=64)
     evaluate(folder, time_index="0:6", trajectories=2)
     last = evaluate(folder / "last")
     evaluate(folder, data=open_run(folder).load("train"), split="train")
@@ -70,8 +69,8 @@ def test_other_splits_grids_frames_and_checkpoints_have_files_of_their_own(make_
 
 def test_a_finer_grid_is_told_to_the_model(make_run) -> None:
     folder = make_run(config=SSNOConfig.tiny(memory_window=2))
-    found = evaluate(folder, points=64, write=False)
-    data = open_run(folder).load("test", points=64)
+    found = evaluate(folder, resolution=64, write=False)
+    data = open_run(folder).load("test", resolution=64)
     frames = data.read(range(3)).state
     forecast = rollout(load_forecaster(folder), frames[:, :2], 5, spacing=data.spacing)
     errors = (forecast - frames[:, 2:]).flatten(1).norm(dim=1) / frames[:, 2:].flatten(1).norm(dim=1)
@@ -123,7 +122,7 @@ def test_a_run_from_python_needs_data(make_run) -> None:
 def test_given_data_are_complete(make_run) -> None:
     folder = make_run()
     with pytest.raises(ValueError, match="`points`, `time_index` and `trajectories` do not change given `data`"):
-        evaluate(folder, data=open_run(folder).load("test"), points=16)
+        evaluate(folder, data=open_run(folder).load("test"), resolution=16)
     with pytest.raises(ValueError, match="`trajectories` must lie between 1 and the 3 of 'test', got 4"):
         evaluate(folder, trajectories=4)
 

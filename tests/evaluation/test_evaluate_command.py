@@ -33,7 +33,7 @@ def test_evaluate_prints_a_table_and_writes_every_format(make_run, tmp_path, cap
 
 def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys) -> None:
     folder = make_run()
-    other = ["--data", str(short_ks), "--points", "64"]
+    other = ["--data", str(short_ks), "--resolution", "64"]
     main(["evaluate", str(folder), *other, "--max-trajectories", "1", "--solver", "--json"])
     (document,) = json.loads(capsys.readouterr().out)
     assert document["baselines"]["solver, same grid"]["means"]["rel_l2"] < 1e-6
@@ -50,7 +50,7 @@ def test_evaluate_reports_forecasts_that_ran_away(make_run, capsys, monkeypatch)
     monkeypatch.setattr("ssno.cli.evaluate.LISTED", 2)
     folder = make_run()
     from ssno.models.pretrained import save_weights
-    from ssno.runs.saved import load_forecaster
+    from ssno.runs.load import load_forecaster
 
     weights = {name: 1e20 * value for name, value in load_forecaster(folder).model.state_dict().items()}
     save_weights(folder, weights)
@@ -146,7 +146,7 @@ def test_tables_replace_tables_and_nothing_else(make_run, tmp_path, capsys) -> N
 def test_compare_takes_files_and_refuses_other_grids(make_run, capsys) -> None:
     folder = make_run()
     main(["evaluate", str(folder)])
-    main(["evaluate", str(folder), "--points", "64"])
+    main(["evaluate", str(folder), "--resolution", "64"])
     main(["compare", str(folder / "evaluation-64.json")])
     assert "64 points" in capsys.readouterr().out
     with pytest.raises(SystemExit):

@@ -9,12 +9,11 @@ import torch
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.findings import inspect_run
-from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, compare_systems, reach, systems_of
-from ssno.layers.s4d import S4DBlock
+from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, compare_systems, inspect_run, reach, systems_of
+from ssno.layers.memory import S4DBlock
 from ssno.models.registry import MODELS
-from ssno.runs.folder import open_run
-from ssno.training.reporter import Silent
+from ssno.runs.open import open_run
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 LINE = Geometry(points=(4000,), spacing=(0.01,), names=("x",), time_step=0.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssno.evaluation.power_law import fit_power_law
+from ssno.evaluation.statistics import fit_power_law
 
 
 def test_a_law_without_scatter_is_found_and_goes_on() -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from ssno.cli.compare import METRICS, sheet
-from ssno.evaluation.calibration import Calibration
-from ssno.evaluation.record import Evaluation, read_evaluation, store
+from ssno.evaluation.record import Calibration, Evaluation, read_evaluation, store
 from ssno.evaluation.seeds import group_by_seed
-from ssno.forecasting.runaway import Divergence
+from ssno.forecasting.divergence import Divergence
 from ssno.forecasting.scores import Scores
 from ssno.forecasting.watch import Departure
 from ssno.report.sections import band, metrics, numbers, verdict

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ssno.data.reduction import Reduction
-from ssno.evaluation.resample import interpolate, straight_lines
+from ssno.evaluation.solver import interpolate, straight_lines
 from ssno.pde.problems.problem import Axis
 from ssno.transforms.periodic import resample
 

@@ -16,16 +16,16 @@ from ssno.data.make.generate import generate
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
-from ssno.evaluation import ship as shipping
+from ssno.evaluation import publish as shipping
 from ssno.evaluation.evaluate import evaluate
-from ssno.evaluation.ship import ship
+from ssno.evaluation.publish import ship
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models import bundled
+from ssno.models import pretrained as bundled
+from ssno.models.pretrained import reported_metrics
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.stated import reported_metrics
+from ssno.runs.load import load_forecaster
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
-from ssno.runs.saved import load_forecaster
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +52,9 @@ def make_run(options: DataOptions, folder: str = "runs/mine", *, provenance: str
     data = options.load("train")
     config = SSNOConfig.tiny(memory_window=2)
     model, window = config.build(), Window(size=2)
-    forecaster = Forecaster(model, normalisers=fit(data, "zscore"), increment=True, window=window, spacing=data.spacing)
+    forecaster = Forecaster(
+        model, normalisers=fit(data, "zscore"), predict_increment=True, window=window, spacing=data.spacing
+    )
     run = Run(data=options, model=config, train=TrainOptions(seed=3), window=window, start_from="runs/coarse")
     forecaster.save(folder, run=run.to_json(), provenance={"commit": provenance})
     return Path(folder)
@@ -115,7 +117,11 @@ def test_evaluating_by_name_measures_what_is_stated(shipped, place, capsys) -> N
     assert line.split()[3] == line.split()[5] == f"{stated['rel_l2']:.3g}"
     assert "Stated: the error of this checkpoint on 2 test trajectories of ks-0.1-tiny, 32 points." in shown
     assert {path: path.stat().st_mtime_ns for path in shipped.iterdir()} == before
-    for other in (["--points", "64"], ["--max-trajectories", "1"], ["--data", "data/ks-0.1-tiny", "--points", "32"]):
+    for other in (
+        ["--resolution", "64"],
+        ["--max-trajectories", "1"],
+        ["--data", "data/ks-0.1-tiny", "--resolution", "32"],
+    ):
         main(["evaluate", "ks-0.1-32", *other])
         assert "which is not what was measured here." in capsys.readouterr().out
 
@@ -128,13 +134,13 @@ def test_ensembles_state_nothing(shipped, capsys) -> None:
 
 
 def test_commands_take_names(shipped, place, capsys, monkeypatch) -> None:
-    for module in ("sections", "page", "together"):
+    for module in ("sections", "page"):
         monkeypatch.setattr(f"ssno.report.{module}.picture", lambda draw, words, caption="", **_: "")
     results = place / "runs" / "pretrained" / "ks-0.1-32"
     main(["inspect", "ks-0.1-32", "--no-draw"])
     main(["rollout", "ks-0.1-32", "--no-animate"])
     assert (results / "rollout" / "test-0.png").is_file()
-    given = ["--input", "data/ks-0.1-tiny", "--split", "test", "--points", "32"]
+    given = ["--input", "data/ks-0.1-tiny", "--split", "test", "--resolution", "32"]
     main(["predict", "ks-0.1-32", *given, "--output", "next.h5", "--steps", "2"])
     assert (place / "next.h5").is_file()
     with pytest.raises(SystemExit):
@@ -146,7 +152,7 @@ def test_commands_take_names(shipped, place, capsys, monkeypatch) -> None:
     assert (results / "evaluation.json").is_file()
     main(["compare", "ks-0.1-32"])
     assert "2 test trajectories of ks, 32 points" in capsys.readouterr().out
-    words = ["--data.viscosity", "0.1", "--data.points", "32", "--train.epochs", "1", "--name", "tuned"]
+    words = ["--data.viscosity", "0.1", "--data.resolution", "32", "--train.epochs", "1", "--name", "tuned"]
     main(["train", "ks", "--start-from", "ks-0.1-32", *words])
     assert load_forecaster("runs/tuned").model.config == load_forecaster("ks-0.1-32").model.config
     assert sorted(path.name for path in shipped.iterdir()) == ["config.json", "model.safetensors"]
@@ -174,7 +180,7 @@ def test_commands_offer_the_nearest_name(words, shipped, capsys) -> None:
 
 def test_a_report_does_not_take_the_evaluation_of_another_checkpoint_of_that_name(shipped, place) -> None:
     from ssno.report.make import stored
-    from ssno.runs.folder import open_run
+    from ssno.runs.open import open_run
 
     evaluate("ks-0.1-32")
     run = open_run("ks-0.1-32")

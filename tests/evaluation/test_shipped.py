@@ -11,10 +11,10 @@ from ssno.data.make.datasets import build_plan
 from ssno.data.make.generate import generate
 from ssno.evaluation.evaluate import evaluate
 from ssno.forecasting.scores import score
-from ssno.models.count import count_parameters
-from ssno.models.stated import reported_metrics
-from ssno.runs.folder import open_run
-from ssno.runs.saved import load_forecaster
+from ssno.models.operator import count_parameters
+from ssno.models.pretrained import reported_metrics
+from ssno.runs.load import load_forecaster
+from ssno.runs.open import open_run
 
 
 @pytest.mark.parametrize("name", ["ks-0.1-64", "burgers-64"])
@@ -26,7 +26,7 @@ def test_the_promised_checkpoints_load_by_name(name: str) -> None:
 def test_the_stated_error_is_measured_again(tmp_path: Path) -> None:
     plan = build_plan("ks", "paper", counts={"train": 1, "valid": 1, "test": 256}, viscosity=0.1)
     generate(plan, tmp_path / "ks", workers=1)
-    data = load_dataset(tmp_path / "ks", "test", points=64)
+    data = load_dataset(tmp_path / "ks", "test", resolution=64)
     measured = evaluate("ks-0.1-64", data=data, write=False).scores.means
     stated = reported_metrics(open_run("ks-0.1-64").config)
     assert stated is not None
@@ -81,7 +81,7 @@ def test_the_stated_error_of_flows_is_measured_again(dataset: str, tested: int, 
     stated = reported_metrics(open_run(f"{dataset}-64").config)
     assert stated is not None
     assert stated.points == 64
-    data = load_dataset(tmp_path / dataset, "test", points=64)
+    data = load_dataset(tmp_path / dataset, "test", resolution=64)
     measured = evaluate(f"{dataset}-64", data=data, write=False).scores.means
     assert measured["rel_l2"] == pytest.approx(stated.rel_l2, rel=0.33)
     assert measured["rel_l2_onestep"] == pytest.approx(stated.rel_l2_onestep, rel=0.33)

@@ -66,7 +66,7 @@ def test_on_the_datas_own_grid_the_solver_finds_the_data_again(dataset, name) ->
 
 def test_with_all_the_time_in_the_world_the_finest_grid_is_taken(dataset) -> None:
     options = dataset("ks")
-    data = options.load("test").select(points=32)
+    data = options.load("test").select(resolution=32)
     scores = solver_baselines(options, data, Window(size=1), seconds=1e9)
     assert scores[SAME_TIME].means["points"] == 128
     assert scores[SAME_TIME].means["step_factor"] == 1
@@ -76,7 +76,7 @@ def test_with_all_the_time_in_the_world_the_finest_grid_is_taken(dataset) -> Non
 @pytest.mark.parametrize(("points", "how"), [(32, "stride"), (48, "spectral"), (49, "spectral")])
 def test_a_solver_on_the_datas_own_grid_has_no_error_on_any_coarser_one(dataset, points, how) -> None:
     options = dataset("ks")
-    data = options.load("test").select(points=points, reduction=how)
+    data = options.load("test").select(resolution=points, reduction=how)
     solved = solve_on(problem_of(options), data, [0, 1])
     np.testing.assert_allclose(solved, data.read([0, 1]).state, atol=1e-5)
 
@@ -95,7 +95,7 @@ def test_the_finest_grid_within_the_time_is_taken(dataset, monkeypatch) -> None:
     options = dataset("ks")
     cost = {(32, 3.2): np.inf, (32, 1.6): 0.1, (32, 0.8): 0.2, (32, 0.4): 0.3, (64, 0.2): 0.4, (128, 0.1): 0.9}
     monkeypatch.setattr("ssno.evaluation.solver.measured", lambda p, _: cost[(p.points, round(p.step, 6))])
-    data = options.load("test").select(points=64)
+    data = options.load("test").select(resolution=64)
     # A diverging first candidate is passed over; the search ends at the first that is too slow.
     assert fastest_fitting(problem_of(options), data, seconds=0.5).points == 64
     assert fastest_fitting(problem_of(options), data, seconds=0.15).longer == 16

@@ -7,18 +7,21 @@ import torch
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.sphere import frame_scores, score_on_sphere, score_rule, sphere_sheet
-from ssno.evaluation.sphere_rules import (
+from ssno.evaluation.sphere_baselines import (
     coarse_solver,
     equivariant_linear,
+    frame_scores,
     mean_rule,
     persistence_rule,
+    score_on_sphere,
+    score_rule,
+    sphere_sheet,
     zonal_linear,
 )
-from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.metrics import frame_errors
+from ssno.forecasting.quadrature_weights import areas
 from ssno.forecasting.scores import EVERY, score
-from ssno.metrics.relative import frame_errors
 from ssno.models.baselines.sfno import SFNO, SFNOConfig
 from ssno.models.baselines.trivial import Persistence
 from ssno.pde.problems.shallow_water import ShallowWater

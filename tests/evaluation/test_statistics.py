@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ssno.evaluation.statistics import compare_seeds, paired_test, rank, summarise, welch
-from ssno.experiments.verdicts import below
+from ssno.paper.results import below
 
 ERRORS = st.lists(st.floats(1e-3, 1e3) | st.just(math.inf), min_size=1, max_size=4)
 

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from ssno.data.normalise import Normaliser, Normalisers
-from ssno.evaluation.sublattices import OnSublattices, on_sublattices
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FFNOConfig
+from ssno.paper.transfer import OnSublattices, on_sublattices
 
 UNITS = Normalisers(
-    state=Normaliser("none", ("u",), shift=(0.0,), scale=(1.0,), increment=(1.0,)),
-    context=Normaliser("none", (), shift=(), scale=(), increment=()),
+    state=Normaliser("none", ("u",), shift=(0.0,), scale=(1.0,), predict_increment=(1.0,)),
+    context=Normaliser("none", (), shift=(), scale=(), predict_increment=()),
 )
 
 

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from ssno.base.amounts import number
-from ssno.evaluation.comparison import Row, metric_sheet
+from ssno.base.formatting import number
+from ssno.evaluation.evaluate import Row, metric_sheet
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
-from ssno.forecasting.runaway import Divergence
+from ssno.forecasting.divergence import Divergence
 from ssno.forecasting.scores import Scores
 
 

@@ -14,7 +14,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, score
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
 
@@ -54,7 +54,9 @@ def test_members_follow_their_own_forecasts() -> None:
 def test_an_ensemble_of_equals_scores_like_one_of_them() -> None:
     trajectories = data(context=True)
     config = SSNOConfig.tiny(in_channels=2, out_channels=1, memory_window=2)
-    forecaster = member(config.build(), trajectories, method="zscore", increment=True, spacing=trajectories.spacing)
+    forecaster = member(
+        config.build(), trajectories, method="zscore", predict_increment=True, spacing=trajectories.spacing
+    )
     ensemble = Ensemble([forecaster, forecaster, forecaster])
     one, many = (score(f, trajectories, metrics=EVERY).means for f in (forecaster, ensemble))
     assert many == pytest.approx(one, rel=1e-5)

@@ -8,18 +8,15 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.ensemble import Ensemble
-from ssno.forecasting.errors import forecast_errors
+from ssno.forecasting.metrics import mean_drift, nrmse, pearson, vrmse
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.scores import score, score_forecasts
-from ssno.metrics.conserved import mean_drift
-from ssno.metrics.correlation import pearson
-from ssno.metrics.root_mean_square import nrmse, vrmse
+from ssno.forecasting.scores import forecast_errors, score, score_forecasts
 from ssno.models.ssno import SSNOConfig
-from ssno.runs.saved import load_forecaster
-from ssno.runs.unrolling import Rollout
+from ssno.runs.load import load_forecaster
+from ssno.runs.options import Unrolling
+from ssno.training.batches import prepare
+from ssno.training.log import Silent
 from ssno.training.objective import Objective
-from ssno.training.prepared import prepare
-from ssno.training.reporter import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 
@@ -60,7 +57,7 @@ def losses(task, by: float, stage) -> torch.Tensor:
 def test_answers_inside_obstacles_change_neither_loss_nor_errors(forcing: float) -> None:
     model = Shifted(SSNOConfig.tiny(in_channels=2, memory_window=0).build(), 0.0)
     task = task_for(model, obstacle(moving=False), epochs=1, window=Window(size=1))
-    stage = Rollout(forcing=(forcing,)).stage(0, 1)
+    stage = Unrolling(teacher_forcing=(forcing,)).stage(0, 1)
     assert torch.equal(losses(task, 0.0, stage), losses(task, 100.0, stage))
     scores = []
     for model.by in (0.0, 100.0):
@@ -70,7 +67,7 @@ def test_answers_inside_obstacles_change_neither_loss_nor_errors(forcing: float)
 
 def test_norms_leave_obstacles_out() -> None:
     task = task_for(SSNOConfig.tiny(memory_window=0), obstacle(moving=False), epochs=1)
-    prepared = prepare(task.forecaster, task.data.read(range(4)), range(4), stage=Rollout().stage(0, 1), noise=1e-3)
+    prepared = prepare(task.forecaster, task.data.read(range(4)), range(4), stage=Unrolling().stage(0, 1), noise=1e-3)
     assert not prepared.truth[..., 5:9].any()
     assert not prepared.seen[..., 5:9].any()
     assert prepared.truth[..., :5].abs().min() > 0

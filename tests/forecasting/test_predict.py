@@ -12,30 +12,28 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.base.live_memory import peak_memory
+from ssno.base.memory import peak_memory
 from ssno.cli.main import main
-from ssno.cli.other_data import warn_of_other_grid
-from ssno.data.alike import read_alike
+from ssno.cli.options import warn_of_other_grid
 from ssno.data.envelope import Surveyor
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.load import load_dataset
+from ssno.data.load import load_dataset, read_alike
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
-from ssno.data.store.growing import FrameWriter
-from ssno.data.store.storage import Layout
+from ssno.data.store.storage import FrameWriter, Layout
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import PhysicalUnits
 from ssno.data.windows import Window
+from ssno.forecasting.divergence import Divergence, ForecastDiverged
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.predict import plan_prediction, predict
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import Divergence, ForecastDiverged
 from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
 from ssno.pde.problems.problem import Axis
-from ssno.runs.folder import RunFolder
+from ssno.runs.open import RunFolder
 
 
 def waves(count: int = 3, frames: int = 6, *, context: str = "none", points: int = 16) -> Trajectories:
@@ -89,10 +87,10 @@ def test_a_forecast_can_be_continued_from_its_file(tmp_path) -> None:
     assert second.name == "waves-forecast"
 
 
-@pytest.mark.parametrize("alignment", ["same", "target"])
-def test_known_fields_are_used_after_the_given_frames_and_kept(tmp_path, alignment) -> None:
+@pytest.mark.parametrize("context_time", ["input", "target"])
+def test_known_fields_are_used_after_the_given_frames_and_kept(tmp_path, context_time) -> None:
     data = waves(context="varying")
-    forecaster = model_for(data, alignment=alignment)
+    forecaster = model_for(data, context_time=context_time)
     predict(forecaster, data, tmp_path / "next.h5", steps=2, given=4)
     state, context = data.read(slice(None))
     read = load_dataset(tmp_path / "next.h5", "all")
@@ -380,7 +378,21 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
     assert "2 trajectories, 5 steps, time 3 to 5" in capsys.readouterr().out
     expected = rollout(model_for(data), data.read([2, 0]).state[:, -4:], 5)
     torch.testing.assert_close(load_dataset("out/next.h5", "all").read(slice(None)).state, expected)
-    main([*words, "--overwrite", "--json", "--batch-size", "1", "--given", "4", "--points", "8", "--time-index", "::1"])
+    main(
+        [
+            *words,
+            "--overwrite",
+            "--json",
+            "--batch-size",
+            "1",
+            "--given",
+            "4",
+            "--resolution",
+            "8",
+            "--time-index",
+            "::1",
+        ]
+    )
     assert json.loads(capsys.readouterr().out)["times"] == [2.0, 4.0]
     with h5py.File("out/next.h5", "a") as file:
         file["dimensions/time"].attrs["units"] = "s"
@@ -483,7 +495,7 @@ def test_inputs_with_another_step_or_grid_are_warned_of_and_options_given_anew_w
     assert "WARNING: these data have 24 x 8 points, own was trained on 12 x 8." in err
     assert "WARNING: frames of these data are 1 apart, those own was trained on 0.5." in err
     assert load_dataset("a.h5", "all").time_step == 1.0
-    main(["predict", "runs/own", "--input", "fine.h5", "--output", "b.h5", "--points", "12", "8", "--steps", "3"])
+    main(["predict", "runs/own", "--input", "fine.h5", "--output", "b.h5", "--resolution", "12", "8", "--steps", "3"])
     assert "WARNING" not in capsys.readouterr().err
 
 
@@ -497,7 +509,7 @@ def prediction_of(forecaster: Forecaster, folder: Path) -> list[str]:
 
 def test_forecasts_that_run_away_or_are_not_finite_end_the_command_with_code_3(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    forecaster = model_for(waves(12), increment=True)
+    forecaster = model_for(waves(12), predict_increment=True)
     for parameter in forecaster.model.head.parameters():
         parameter.data.mul_(1e12)
     words = prediction_of(forecaster, tmp_path)

@@ -10,8 +10,8 @@ from torch import nn
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
+from ssno.forecasting.divergence import Divergence
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.runaway import Divergence
 from ssno.forecasting.scores import EVERY, TRAINING, score, score_forecasts
 
 X = 2 * math.pi * np.arange(32) / 32

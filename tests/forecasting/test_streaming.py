@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.families import supported
 
-from ssno.base.live_memory import peak_memory
+from ssno.base.memory import peak_memory
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
@@ -36,7 +36,7 @@ def forecaster_of(name: str, data: Trajectories, **options) -> Forecaster:
 
 def windowed_rollout(forecaster: Forecaster, first, steps: int, *, context=None, spacing=None) -> torch.Tensor:
     """The slow way: the whole window through `forward` for every new frame."""
-    units, ahead = forecaster.units(first), 1 if forecaster.alignment == "target" else 0
+    units, ahead = forecaster.units(first), 1 if forecaster.context_time == "target" else 0
     frames = units.encode(first)
     known = frames[:, :, :0] if context is None else forecaster.encode_context(context)[:, ahead:]
     with torch.inference_mode():
@@ -70,11 +70,11 @@ def test_streaming_equals_the_windowed_rollout_at_another_resolution(name) -> No
     )
 
 
-@pytest.mark.parametrize("alignment", ["same", "target"])
+@pytest.mark.parametrize("context_time", ["input", "target"])
 @pytest.mark.parametrize("increment", [True, False])
-def test_known_fields_reach_the_right_slots(alignment, increment) -> None:
+def test_known_fields_reach_the_right_slots(context_time, increment) -> None:
     data = fields(1, context=True)
-    forecaster = forecaster_of("ssno", data, alignment=alignment, increment=increment)
+    forecaster = forecaster_of("ssno", data, context_time=context_time, predict_increment=increment)
     state, context = data.read(slice(None))
     streamed = rollout(forecaster, state[:, :4], 8, context=context)
     slow = windowed_rollout(forecaster, state[:, :4], 8, context=context)
@@ -88,7 +88,7 @@ def test_known_fields_reach_the_right_slots(alignment, increment) -> None:
 def test_a_rollout_longer_than_its_context_says_so() -> None:
     data = fields(1, context=True)
     state, context = data.read(slice(None))
-    forecaster = forecaster_of("ssno", data, alignment="target")
+    forecaster = forecaster_of("ssno", data, context_time="target")
     with pytest.raises(ValueError, match=r"`context` covers 12 frames, but that of frame 13 is needed"):
         rollout(forecaster, state[:, :4], 9, context=context)
     with pytest.raises(ValueError, match=r"`context` must be .* with the fields \('known',\), got nothing"):

@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.data.defaults import dataset_conventions
 from ssno.data.make.datasets import build_problem
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
-from ssno.data.windows import Window
+from ssno.data.windows import Window, dataset_conventions
 from ssno.forecasting import scores
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.registry import MODELS
@@ -18,8 +17,8 @@ GIVEN = 4
 FLUIDS = {
     "torus-vis": (("vorticity",), ("force", "viscosity"), 20, "target"),
     "torus-vis-force": (("vorticity",), ("force", "viscosity"), 20, "target"),
-    "ce-rm": (("density", "velocity_x", "velocity_y", "pressure"), ("tracer",), 11, "same"),
-    "gce-rt": (("density", "velocity_x", "velocity_y", "pressure"), ("tracer", "potential"), 11, "same"),
+    "ce-rm": (("density", "velocity_x", "velocity_y", "pressure"), ("tracer",), 11, "input"),
+    "gce-rt": (("density", "velocity_x", "velocity_y", "pressure"), ("tracer", "potential"), 11, "input"),
 }
 
 
@@ -53,7 +52,7 @@ class Watched:
             MODELS["ssno"].tiny(n_dims=2, **channels).build(),
             normalisers=fit(data, "minmax"),
             window=Window(size=GIVEN),
-            alignment=dataset_conventions(name).alignment,
+            context_time=dataset_conventions(name).context_time,
             spacing=data.spacing,
         )
         original = scores.rollout
@@ -67,13 +66,13 @@ class Watched:
 
 @pytest.mark.parametrize("name", FLUIDS)
 def test_channels_and_steps_are_those_of_the_published_task(name: str) -> None:
-    fields, known, frames, alignment = FLUIDS[name]
+    fields, known, frames, context_time = FLUIDS[name]
     problem = build_problem(name, "paper")
     assert (problem.fields, problem.context_fields) == (fields, known)
     assert len(problem.times) == frames
     plan = Window(size=GIVEN).plan(frames)
     assert (len(plan.given), len(plan.predicted)) == (4, frames - 4)
-    assert dataset_conventions(name).alignment == alignment
+    assert dataset_conventions(name).context_time == context_time
 
 
 @pytest.mark.parametrize("name", FLUIDS)
@@ -93,16 +92,16 @@ def test_the_truth_to_be_predicted_never_reaches_the_model(name: str, monkeypatc
 
 @pytest.mark.parametrize("name", FLUIDS)
 def test_known_fields_reach_the_step_they_belong_to(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changed at frame s, each known field first changes the forecast of frame s ("target") or s + 1 ("same")."""
+    """Changed at frame s, each known field first changes the forecast of frame s ("target") or s + 1 ("input")."""
     array = solved(name)
     watched = Watched(name, array, monkeypatch)
     forecast, _ = watched.forecast(array)
-    fields, known, frames, alignment = FLUIDS[name]
+    fields, known, frames, context_time = FLUIDS[name]
     for channel in range(len(fields), len(fields) + len(known)):
         for frame in (GIVEN, frames - 2):
             other = array.copy()
             other[:, frame, channel] += 1.0 + np.abs(other[:, frame, channel])
             changed, _ = watched.forecast(other)
-            first = frame - GIVEN + (0 if alignment == "target" else 1)
+            first = frame - GIVEN + (0 if context_time == "target" else 1)
             assert torch.equal(changed[:, :first], forecast[:, :first])
             assert (changed[:, first] != forecast[:, first]).any()

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.base.live_memory import peak_memory
+from ssno.base.memory import peak_memory
 from ssno.data.envelope import Surveyor
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
+from ssno.forecasting.divergence import Divergence
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
-from ssno.forecasting.runaway import Divergence
 from ssno.forecasting.scores import EVERY, score
 from ssno.forecasting.watch import GIVEN, Departure, ForecastWatch, first_departures, horizon_words
 from ssno.pde.problems.problem import Axis
-from ssno.runs.folder import open_run
+from ssno.runs.open import open_run
 
 X = np.arange(64) / 64
 

@@ -4,22 +4,22 @@ import pytest
 import torch
 
 from ssno.layers.continuation import continue_onto
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions
-from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
 from ssno.models.ssno import SSNO
 from ssno.models.ssno_sphere import SphereSSNO
 
-GRID_START = ModeOptions(initialisation="grid", smallest_step=0.1, largest_step=1.0, starting_norm=1.0)
+GRID_START = ModeOptions(initialisation="grid", dt_min=0.1, dt_max=1.0, kernel_init_norm=1.0)
 
 
-@pytest.mark.parametrize("boundary", ["wrapped", "one-period", "even", "odd", "zero"])
+@pytest.mark.parametrize("boundary", ["periodic", "periodic-truncated", "neumann", "dirichlet", "zero"])
 @pytest.mark.parametrize(("before", "now"), [(16, 32), (16, 24), (32, 16), (15, 45)])
 def test_resolved_waves_meet_the_same_numbers_on_the_new_reference_grid(boundary, before, now) -> None:
     torch.manual_seed(0)
     block = S4DBlock(8, d_state=32, boundary=boundary, options=GRID_START).double()
     weights = block.modes.output_weight.detach().clone()
-    turns, padded = (2, 2) if boundary in ("even", "odd") else (1, 2 if boundary == "zero" else 1)
+    turns, padded = (2, 2) if boundary in ("neumann", "dirichlet") else (1, 2 if boundary == "zero" else 1)
     old = torch.fft.rfft(block.taps(turns * before), n=padded * before)
     continue_onto(block, now, before / now)
     new = torch.fft.rfft(block.taps(turns * now), n=padded * now)
@@ -33,7 +33,7 @@ def test_resolved_waves_meet_the_same_numbers_on_the_new_reference_grid(boundary
 def test_points_between_those_of_the_old_grid_take_part_afterwards() -> None:
     torch.manual_seed(0)
     model = SSNO(
-        n_dims=2, hidden_channels=8, d_state=16, boundary="wrapped", modes=GRID_START, coordinates=False
+        n_dims=2, hidden_channels=8, d_state=16, boundary="periodic", modes=GRID_START, coordinates=False
     ).eval()
     frames = torch.randn(1, 2, 1, 16, 16)
     apart = model(frames, spacing=0.5)[..., ::2, ::2]
@@ -49,7 +49,7 @@ def test_points_between_those_of_the_old_grid_take_part_afterwards() -> None:
 
 def test_kernels_that_are_sampled_anew_stay_exactly_what_they_were() -> None:
     torch.manual_seed(0)
-    block = S4DBlock(4, d_state=8, boundary="wrapped", options=ModeOptions(transfer="sampled")).double()
+    block = S4DBlock(4, d_state=8, boundary="periodic", options=ModeOptions(resolution_transfer="resample")).double()
     before = block.kernel(24, spacing=0.5)
     continue_onto(block, 24, 0.5)
     torch.testing.assert_close(block.kernel(24), before)

@@ -30,7 +30,7 @@ def test_backward_is_forward_on_the_reflected_axis() -> None:
     torch.testing.assert_close(layer(x), recurrence(layer, x.flip(-1), 1 / 11).flip(-1), atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["periodic", "periodic-truncated"])
 def test_periodic_layers_are_circular_convolutions_with_their_kernel(boundary) -> None:
     layer = LinearSSM(3, 2, modes=4, boundary=boundary).double()
     x = torch.randn(5, 3, 10, dtype=torch.float64)
@@ -39,7 +39,7 @@ def test_periodic_layers_are_circular_convolutions_with_their_kernel(boundary) -
 
 
 def test_wrapped_is_the_recurrence_after_many_turns() -> None:
-    layer = LinearSSM(2, 2, modes=3, boundary="wrapped").double()
+    layer = LinearSSM(2, 2, modes=3, boundary="periodic").double()
     layer.log_damping.data += 1.5
     x = torch.randn(1, 2, 10, dtype=torch.float64)
     turns = recurrence(layer, x.repeat(1, 1, 20), 1 / 10)
@@ -53,7 +53,7 @@ def test_a_kernel_sampled_on_a_finer_grid_agrees_at_shared_points() -> None:
 
 
 def test_gradients_are_right() -> None:
-    layer = LinearSSM(2, 2, modes=3, boundary="wrapped").double()
+    layer = LinearSSM(2, 2, modes=3, boundary="periodic").double()
     x = torch.randn(1, 2, 6, dtype=torch.float64, requires_grad=True)
     names = [name for name, _ in layer.named_parameters()]
     values = [p.detach().clone().requires_grad_() for p in layer.parameters()]
@@ -94,5 +94,5 @@ def test_wrong_options_are_refused() -> None:
     for name in ("damping", "frequency", "direction", "boundary"):
         with pytest.raises(ValueError, match=rf"`{name}` must be one of .*, got 'nonsense'"):
             LinearSSM(2, 2, modes=2, **{name: "nonsense"})
-    with pytest.raises(ValueError, match="`boundary` must be one of .*, got 'even'"):
-        LinearSSM(2, 2, modes=2, boundary="even")
+    with pytest.raises(ValueError, match="`boundary` must be one of .*, got 'neumann'"):
+        LinearSSM(2, 2, modes=2, boundary="neumann")

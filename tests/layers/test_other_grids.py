@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from ssno.layers.axial import AxialScan
 from ssno.layers.block import scan_weights
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions
-from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import AxialScan
 from ssno.transforms.periodic import resample
 
 LEARNED = 24
-GRID_MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
+GRID_MODES = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
 
 
 def linear_part(block: S4DBlock, x: torch.Tensor, *, spacing: float) -> torch.Tensor:
@@ -36,7 +36,7 @@ def bump(points: int, channels: int = 4) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["periodic", "periodic-truncated"])
 @pytest.mark.parametrize("points", [15, 16, 36, 37, 48, 72])
 def test_a_resolved_field_gives_the_same_on_every_periodic_grid(boundary, direction, points) -> None:
     torch.manual_seed(0)
@@ -49,8 +49,8 @@ def test_a_resolved_field_gives_the_same_on_every_periodic_grid(boundary, direct
 @pytest.mark.parametrize("points", [16, 37, 48])
 def test_exact_modes_sampled_anew_give_the_same_on_every_periodic_grid(points) -> None:
     torch.manual_seed(0)
-    options = replace(GRID_MODES, discretisation="exact", transfer="sampled")
-    block = S4DBlock(4, d_state=8, boundary="wrapped", options=options).double()
+    options = replace(GRID_MODES, discretisation="exact", resolution_transfer="resample")
+    block = S4DBlock(4, d_state=8, boundary="periodic", options=options).double()
     expected = linear_part(block, smooth(LEARNED), spacing=1.0)
     found = linear_part(block, smooth(points), spacing=LEARNED / points)
     torch.testing.assert_close(found, resample(expected, (points,)), rtol=1e-9, atol=1e-9)
@@ -58,10 +58,10 @@ def test_exact_modes_sampled_anew_give_the_same_on_every_periodic_grid(points) -
 
 def test_exact_modes_are_refused_off_circles_and_as_a_recurrence() -> None:
     options = replace(GRID_MODES, discretisation="exact")
-    with pytest.raises(ValueError, match="boundary='zero'. Use a boundary among wrapped, even, odd"):
+    with pytest.raises(ValueError, match="boundary='zero'. Use a boundary among periodic, neumann, dirichlet"):
         S4DBlock(4, d_state=8, options=options)
     with pytest.raises(ValueError, match="has no recurrent form"):
-        S4DBlock(4, d_state=8, boundary="wrapped", options=options).modes.discretised()
+        S4DBlock(4, d_state=8, boundary="periodic", options=options).modes.discretised()
 
 
 @pytest.mark.parametrize("points", [36, 48, 72])
@@ -76,15 +76,15 @@ def test_a_resolved_field_gives_the_same_on_axes_with_ends(points) -> None:
 
 def test_sampling_the_continuous_kernel_remains_an_option() -> None:
     torch.manual_seed(0)
-    sampled = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0, transfer="sampled")
-    block = S4DBlock(4, d_state=8, boundary="wrapped", options=sampled).double()
+    sampled = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0, resolution_transfer="resample")
+    block = S4DBlock(4, d_state=8, boundary="periodic", options=sampled).double()
     (weights,) = scan_weights([((block,), 48, 0.5)])
     torch.testing.assert_close(weights.taps[0], block.taps(48, spacing=0.5))
     apart = linear_part(block, smooth(48), spacing=0.5)[:, ::2] - linear_part(block, smooth(24), spacing=1.0)
     assert apart.abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 def test_a_grid_twice_as_fine_is_scanned_as_interleaved_copies_with_the_same_bits(boundary) -> None:
     torch.manual_seed(0)
     sweep = AxialScan(4, axes=2, d_state=8, boundary=boundary, options=GRID_MODES)
@@ -98,6 +98,6 @@ def test_a_grid_twice_as_fine_is_scanned_as_interleaved_copies_with_the_same_bit
 
 def test_gradients_reach_the_modes_through_another_grid() -> None:
     torch.manual_seed(0)
-    block = S4DBlock(4, d_state=8, boundary="wrapped", options=GRID_MODES)
+    block = S4DBlock(4, d_state=8, boundary="periodic", options=GRID_MODES)
     block(torch.randn(2, 4, 20), spacing=LEARNED / 20).square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in block.modes.parameters())

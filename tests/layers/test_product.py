@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from ssno.layers.axial import ProductAxialScan, ProductScan, ResidualMemory, two_sided
 from ssno.layers.block import scan_weights
 from ssno.layers.modes import ModeOptions
-from ssno.layers.product import ProductAxialScan, ProductScan, ResidualMemory, two_sided
 from ssno.native.engine import use
 
-LOCAL = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
+LOCAL = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
 
 
 def formula(scan: ProductScan, x: torch.Tensor, *, circle: bool) -> torch.Tensor:
@@ -27,7 +27,7 @@ def formula(scan: ProductScan, x: torch.Tensor, *, circle: bool) -> torch.Tensor
 
 
 @pytest.mark.parametrize("engine", ["torch", "plain", "auto"])
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 def test_it_is_the_formula(boundary, engine) -> None:
     scan = ProductScan(3, d_state=4, boundary=boundary, options=LOCAL)
     x = torch.randn(2, 3, 7)
@@ -35,7 +35,7 @@ def test_it_is_the_formula(boundary, engine) -> None:
         torch.testing.assert_close(scan(x), formula(scan, x, circle=boundary != "zero"), atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("boundary", ["wrapped", "even", "odd"])
+@pytest.mark.parametrize("boundary", ["periodic", "neumann", "dirichlet"])
 def test_one_kernel_on_a_circle_is_both_scans_added(boundary) -> None:
     scan = ProductScan(3, d_state=4, boundary=boundary, options=LOCAL)
     (weights,) = scan_weights([(scan.blocks, 6, 1.0)])
@@ -45,7 +45,7 @@ def test_one_kernel_on_a_circle_is_both_scans_added(boundary) -> None:
 
 
 def test_derivatives() -> None:
-    scan = ProductScan(2, d_state=2, boundary="wrapped", options=LOCAL).double()
+    scan = ProductScan(2, d_state=2, boundary="periodic", options=LOCAL).double()
     x = torch.randn(1, 2, 5, dtype=torch.float64, requires_grad=True)
     weights = tuple(scan.parameters())
     assert torch.autograd.gradcheck(lambda *_: scan(x), (x, *weights))
@@ -53,7 +53,7 @@ def test_derivatives() -> None:
 
 
 def test_a_shifted_field_gives_the_shifted_answer() -> None:
-    sweep = ProductAxialScan(3, axes=2, d_state=4, boundary="wrapped", options=LOCAL)
+    sweep = ProductAxialScan(3, axes=2, d_state=4, boundary="periodic", options=LOCAL)
     field = torch.randn(3, 6, 5, 2)
     torch.testing.assert_close(
         sweep(field).roll((2, 1), (1, 2)), sweep(field.roll((2, 1), (1, 2))), atol=1e-5, rtol=1e-5
@@ -69,7 +69,7 @@ def test_each_axis_is_scanned_in_turn() -> None:
 
 
 def test_large_values_grow_no_faster_than_linearly() -> None:
-    scan = ProductScan(4, d_state=4, boundary="wrapped", options=LOCAL)
+    scan = ProductScan(4, d_state=4, boundary="periodic", options=LOCAL)
     x = torch.randn(1, 4, 8)
     big, bigger = scan(1e6 * x).norm(), scan(1e7 * x).norm()
     assert bigger < 10.1 * big

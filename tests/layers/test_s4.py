@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.layers.memory import TemporalMemory
-from ssno.layers.s4 import S4Block
+from ssno.layers.memory import S4Block, TemporalMemory
 from ssno.ssm.dplr import truncated, untruncated
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "s4_dplr.npz"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions, Modes
-from ssno.layers.s4d import S4DBlock
 from ssno.ssm.recurrence import linear_recurrence
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "s4d_lin.npz"
@@ -46,7 +46,7 @@ def test_public_arrays_that_do_not_fit_are_refused() -> None:
         S4DBlock.from_public_arrays(arrays)
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_block_is_recurrence_then_gate(boundary, direction) -> None:
     block = S4DBlock(4, d_state=6, direction=direction, boundary=boundary).double()
@@ -88,7 +88,7 @@ def test_the_four_ablation_settings_are_values(damping, frequency, learnable) ->
 @pytest.mark.parametrize("discretisation", ["zoh", "bilinear"])
 def test_undamped_modes_give_finite_values_and_gradients(initialisation, discretisation) -> None:
     options = ModeOptions(damping="absent", initialisation=initialisation, discretisation=discretisation)
-    block = S4DBlock(4, d_state=8, boundary="one-period", options=options)
+    block = S4DBlock(4, d_state=8, boundary="periodic-truncated", options=options)
     y = block(torch.randn(2, 4, 12))
     y.square().sum().backward()
     assert y.isfinite().all()
@@ -102,7 +102,7 @@ def test_state_space_parameters_are_the_dynamics() -> None:
 
 
 def test_layer_outputs_converge_as_the_grid_is_refined() -> None:
-    block = S4DBlock(4, d_state=8, boundary="wrapped", options=ModeOptions(transfer="sampled")).double()
+    block = S4DBlock(4, d_state=8, boundary="periodic", options=ModeOptions(resolution_transfer="resample")).double()
 
     def output(points: int) -> torch.Tensor:
         position = torch.arange(points, dtype=torch.float64) / points
@@ -130,7 +130,7 @@ def test_odd_d_state_is_refused(d_state) -> None:
 
 def test_wrapped_without_damping_is_refused() -> None:
     with pytest.raises(ValueError, match="needs damping > 0, but damping='absent'"):
-        S4DBlock(4, d_state=4, boundary="wrapped", options=ModeOptions(damping="absent"))
+        S4DBlock(4, d_state=4, boundary="periodic", options=ModeOptions(damping="absent"))
 
 
 @pytest.mark.parametrize("name", ["damping", "frequency", "initialisation", "discretisation"])
@@ -141,17 +141,17 @@ def test_unknown_mode_options_are_refused(name) -> None:
 
 
 def test_steps_out_of_order_are_refused() -> None:
-    with pytest.raises(ValueError, match="0 < smallest_step <= largest_step, got 0.1 and 0.01"):
-        ModeOptions(smallest_step=0.1, largest_step=0.01)
+    with pytest.raises(ValueError, match="0 < dt_min <= dt_max, got 0.1 and 0.01"):
+        ModeOptions(dt_min=0.1, dt_max=0.01)
 
 
-@pytest.mark.parametrize(("discretisation", "boundary"), [("zoh", "zero"), ("bilinear", "zero"), ("exact", "wrapped")])
+@pytest.mark.parametrize(("discretisation", "boundary"), [("zoh", "zero"), ("bilinear", "zero"), ("exact", "periodic")])
 def test_kernels_start_with_the_norm_that_is_asked_for(discretisation, boundary) -> None:
     torch.manual_seed(0)
-    options = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0, discretisation=discretisation)
+    options = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0, discretisation=discretisation)
     drawn = S4DBlock(8, d_state=16, boundary=boundary, options=options)
     torch.manual_seed(0)
-    block = S4DBlock(8, d_state=16, boundary=boundary, options=replace(options, starting_norm=0.5))
+    block = S4DBlock(8, d_state=16, boundary=boundary, options=replace(options, kernel_init_norm=0.5))
     torch.testing.assert_close(block.kernel(256).norm(dim=1), torch.full((8,), 0.5), rtol=1e-2, atol=0)
     shape = drawn.kernel(256) / drawn.kernel(256).norm(dim=1, keepdim=True)
     torch.testing.assert_close(block.kernel(256), 0.5 * shape, rtol=1e-2, atol=1e-3)
@@ -160,5 +160,5 @@ def test_kernels_start_with_the_norm_that_is_asked_for(discretisation, boundary)
 
 @pytest.mark.parametrize("norm", [0.0, -1.0, float("inf")])
 def test_a_starting_norm_that_is_none_is_refused(norm) -> None:
-    with pytest.raises(ValueError, match="`starting_norm` must be a positive number or None"):
-        ModeOptions(starting_norm=norm)
+    with pytest.raises(ValueError, match="`kernel_init_norm` must be a positive number or None"):
+        ModeOptions(kernel_init_norm=norm)

@@ -5,7 +5,7 @@ import torch
 from tests.losses import losses
 
 from ssno.layers import ModeOptions, RasterScan, S4DBlock, SelectiveBlock, TemporalMemory, fast_start
-from ssno.layers.sweeps import AxialScan, BidirectionalScan, along
+from ssno.layers.axial import AxialScan, BidirectionalScan, along
 from ssno.models import SSNO, SSNOConfig
 from ssno.ssm.initialise import INITIALISATIONS
 
@@ -30,7 +30,7 @@ def test_residual_says_how_often_the_input_is_added(residual, copies) -> None:
     torch.testing.assert_close(scan(x), scan.ahead(x) + scan.back(x) + copies * x)
 
 
-@pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["periodic", "periodic-truncated"])
 def test_periodic_scans_commute_with_translation(boundary) -> None:
     sweep = AxialScan(4, axes=2, d_state=6, boundary=boundary)
     field = torch.randn(4, 8, 9, 2)
@@ -75,7 +75,7 @@ def test_along_undoes_its_own_reordering() -> None:
 def test_unknown_scan_options_are_refused() -> None:
     with pytest.raises(ValueError, match="`residual` must be one of 'sum', 'path', 'none', got 'both'"):
         BidirectionalScan(4, residual="both")
-    with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'wrapped', .*got 'open'"):
+    with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'periodic', .*got 'open'"):
         BidirectionalScan(4, boundary="open")
 
 
@@ -103,7 +103,7 @@ def test_layers_without_options_start_as_the_recipe_does(layer) -> None:
 
 
 @pytest.mark.parametrize("sweep", [AxialScan, RasterScan])
-@pytest.mark.parametrize(("boundary", "periodic"), [("zero", False), ("wrapped", True)])
+@pytest.mark.parametrize(("boundary", "periodic"), [("zero", False), ("periodic", True)])
 def test_sweeps_without_options_start_as_the_recipe_does(sweep, boundary, periodic) -> None:
     recipe = SSNOConfig(n_dims=2).recommended(periodic=periodic).modes
     made = {"axes": 2, "d_state": 6, "boundary": boundary}
@@ -111,8 +111,8 @@ def test_sweeps_without_options_start_as_the_recipe_does(sweep, boundary, period
 
 
 def test_a_fast_start_keeps_what_else_the_options_say() -> None:
-    options = fast_start(ModeOptions(damping="fixed", transfer="sampled"))
-    assert (options.damping, options.transfer, options.starting_norm) == ("fixed", "sampled", 2.0)
+    options = fast_start(ModeOptions(damping="fixed", resolution_transfer="resample"))
+    assert (options.damping, options.transfer, options.kernel_init_norm) == ("fixed", "sampled", 2.0)
 
 
 def test_models_and_memory_keep_the_start_of_the_paper() -> None:
@@ -132,7 +132,7 @@ def test_a_layer_of_an_own_network_learns_at_once() -> None:
 
     def error(**start) -> float:
         torch.manual_seed(0)
-        layers = [BidirectionalScan(16, d_state=8, boundary="wrapped", **start) for _ in range(2)]
+        layers = [BidirectionalScan(16, d_state=8, boundary="periodic", **start) for _ in range(2)]
         model = torch.nn.Sequential(torch.nn.Conv1d(1, 16, 1), *layers, torch.nn.Conv1d(16, 1, 1))
         return losses(model, x, y, steps=60)[-1]
 

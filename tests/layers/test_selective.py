@@ -5,17 +5,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ssno.layers.axial import BidirectionalScan
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions
-from ssno.layers.s4d import S4DBlock
 from ssno.layers.selective import SelectiveBlock
-from ssno.layers.sweeps import BidirectionalScan
 from ssno.native.engine import use
 from ssno.ssm.convolution import Direction
 from ssno.ssm.selective import inverse_softplus, selective_response
 
 
 def block(direction: Direction = "forward", boundary: str = "zero", channels: int = 5) -> SelectiveBlock:
-    options = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
+    options = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
     return SelectiveBlock(channels, d_state=6, direction=direction, boundary=boundary, options=options).double()  # type: ignore[arg-type]
 
 
@@ -28,7 +28,7 @@ def switched_off(selective: SelectiveBlock) -> S4DBlock:
         d_state=6,
         direction=selective.direction,
         boundary=selective.boundary,
-        options=ModeOptions(transfer="sampled"),
+        options=ModeOptions(resolution_transfer="resample"),
     )
     own = {
         name: value for name, value in selective.state_dict().items() if name.split(".")[0] not in ("select", "spread")
@@ -38,7 +38,7 @@ def switched_off(selective: SelectiveBlock) -> S4DBlock:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 def test_without_selection_it_is_the_linear_block(direction: Direction, boundary: str) -> None:
     selective = block(direction, boundary)
     x = torch.randn(3, 5, 17, dtype=torch.float64)
@@ -84,12 +84,12 @@ def test_later_points_do_not_move_earlier_outputs() -> None:
 
 
 def test_a_wrapped_axis_has_no_beginning() -> None:
-    selective, x = block(boundary="wrapped"), torch.randn(2, 5, 12, dtype=torch.float64)
+    selective, x = block(boundary="periodic"), torch.randn(2, 5, 12, dtype=torch.float64)
     torch.testing.assert_close(selective(x.roll(5, -1)), selective(x).roll(5, -1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 def test_gradients_of_the_whole_block(direction: Direction, boundary: str) -> None:
     selective = block(direction, channels=2, boundary=boundary)
     names = [name for name, _ in selective.named_parameters()]
@@ -151,13 +151,13 @@ def test_what_a_selective_scan_cannot_do_is_refused() -> None:
         SelectiveBlock(4, options=ModeOptions(damping="absent"))
     with pytest.raises(ValueError, match="A selective scan holds its input"):
         SelectiveBlock(4, options=ModeOptions(discretisation="bilinear"))
-    with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'wrapped', got 'one-period'"):
-        SelectiveBlock(4, boundary="one-period")
+    with pytest.raises(ValueError, match="`boundary` must be one of 'zero', 'periodic', got 'periodic-truncated'"):
+        SelectiveBlock(4, boundary="periodic-truncated")
     with pytest.raises(ValueError, match="A selective block has no kernel"):
         SelectiveBlock(4).kernel(8)
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 def test_written_out_it_is_the_same_and_can_be_transformed(boundary: str) -> None:
     torch.manual_seed(0)
     scan = BidirectionalScan(3, d_state=2, boundary=boundary, options=ModeOptions(selective=True)).double()

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from ssno.layers.axial import AxialScan, ParallelAxialScan, RasterScan, UnidirectionalScan
 from ssno.layers.block import scan_weights
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sweeps import AxialScan, ParallelAxialScan, RasterScan, UnidirectionalScan
 
 
 def lines_of(field: torch.Tensor, axis: int) -> torch.Tensor:
@@ -77,7 +77,7 @@ def test_a_parallel_sweep_adds_the_axes_then_refines_and_normalises() -> None:
 
 @pytest.mark.parametrize("points", [12, 13])
 def test_every_axis_has_its_own_discretisation(points) -> None:
-    options = [ModeOptions(discretisation=kind, smallest_step=0.5, largest_step=1.0) for kind in ("zoh", "bilinear")]
+    options = [ModeOptions(discretisation=kind, dt_min=0.5, dt_max=1.0) for kind in ("zoh", "bilinear")]
     sweep = AxialScan(4, axes=2, d_state=4, options=options)
     _, second = scan_weights(sweep.scans_on((12, points), (1.0, 1.0)))
     torch.testing.assert_close(second.taps[0], sweep.scans[1].ahead.taps(points))

@@ -3,23 +3,23 @@
 import pytest
 import torch
 
+from ssno.layers.axial import AxialScan
 from ssno.layers.block import scan_weights
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions
-from ssno.layers.s4d import S4DBlock
-from ssno.layers.sweeps import AxialScan
 from ssno.models.frozen import freeze
 from ssno.models.ssno import BEYOND_WALLS, SSNO, SSNOConfig
 from ssno.native.engine import use
 
-MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
+MODES = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
 
 
-@pytest.mark.parametrize(("boundary", "sign"), [("even", 1), ("odd", -1)])
+@pytest.mark.parametrize(("boundary", "sign"), [("neumann", 1), ("dirichlet", -1)])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_a_wall_is_a_circle_of_the_line_and_its_mirror_image(boundary, sign, direction) -> None:
     torch.manual_seed(0)
     block = S4DBlock(3, d_state=6, direction=direction, boundary=boundary, options=MODES).double()
-    circle = S4DBlock(3, d_state=6, direction=direction, boundary="wrapped", options=MODES).double()
+    circle = S4DBlock(3, d_state=6, direction=direction, boundary="periodic", options=MODES).double()
     circle.load_state_dict(block.state_dict())
     x = torch.randn(3, 1, 11, 2, dtype=torch.float64)
     (walls,), (round_,) = scan_weights([((block,), 11, 1.0)]), scan_weights([((circle,), 22, 1.0)])
@@ -29,7 +29,7 @@ def test_a_wall_is_a_circle_of_the_line_and_its_mirror_image(boundary, sign, dir
 
 def test_a_two_way_scan_with_tied_directions_keeps_the_symmetry_of_a_wall() -> None:
     torch.manual_seed(0)
-    sweep = AxialScan(3, axes=1, d_state=6, boundary="even", options=MODES).double()
+    sweep = AxialScan(3, axes=1, d_state=6, boundary="neumann", options=MODES).double()
     scan = sweep.scans[0]
     scan.back.load_state_dict(scan.ahead.state_dict())
     field = torch.randn(3, 10, 2, dtype=torch.float64)
@@ -39,7 +39,7 @@ def test_a_two_way_scan_with_tied_directions_keeps_the_symmetry_of_a_wall() -> N
 @pytest.mark.parametrize("engine", ["auto", "torch"])
 def test_each_axis_has_its_own_boundary(engine) -> None:
     torch.manual_seed(0)
-    model = SSNOConfig.tiny(n_dims=2, boundary=("wrapped", "even"), coordinates=False).build()
+    model = SSNOConfig.tiny(n_dims=2, boundary=("periodic", "neumann"), coordinates=False).build()
     frames = torch.randn(1, 4, 1, 12, 9)
     with torch.no_grad(), use(engine):
         shifted = model(frames.roll(5, dims=3))
@@ -50,7 +50,7 @@ def test_each_axis_has_its_own_boundary(engine) -> None:
 
 def test_periodic_axes_are_circles_and_the_others_get_coordinates() -> None:
     config = SSNOConfig(n_dims=2).recommended(periodic=[True, False])
-    assert config.boundaries() == ("wrapped", BEYOND_WALLS)
+    assert config.boundaries() == ("periodic", BEYOND_WALLS)
     assert config.located_axes() == (1,)
     assert SSNOConfig.from_json(config.to_json()) == config
     assert config.build().lift.weight.shape[1] == config.in_channels + 1
@@ -95,7 +95,7 @@ def test_a_learned_value_that_is_zero_is_a_zero_boundary() -> None:
 def learned_model(**fields) -> SSNO:
     """A model whose walls have values."""
     torch.manual_seed(0)
-    model = SSNOConfig.tiny(n_dims=2, boundary=("wrapped", "learned"), **fields).build()
+    model = SSNOConfig.tiny(n_dims=2, boundary=("periodic", "learned"), **fields).build()
     for block in model.modules():
         if hasattr(block, "beyond"):
             learned(block)
@@ -135,8 +135,8 @@ def test_learned_values_stream_and_freeze_and_export() -> None:
 def test_boundaries_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="`boundary` must be one for all axes, or one for each of the 2"):
         SSNOConfig(n_dims=2, boundary=("zero",))
-    with pytest.raises(ValueError, match="`boundary='even'` sums infinitely many images, which needs damping > 0"):
-        SSNOConfig(boundary="even", modes=ModeOptions(damping="absent"))
+    with pytest.raises(ValueError, match="`boundary='neumann'` sums infinitely many images, which needs damping > 0"):
+        SSNOConfig(boundary="neumann", modes=ModeOptions(damping="absent"))
     with pytest.raises(ValueError, match="`boundary='learned'` sums infinitely many points, which needs damping > 0"):
         SSNOConfig(boundary="learned", modes=ModeOptions(damping="absent"))
     with pytest.raises(ValueError, match="`boundary` must be"):

@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from ssno.models.baselines.factformer import FactformerConfig
-from ssno.models.baselines.ffno import FFNOConfig
-from ssno.models.baselines.fno import FNOConfig, FNORConfig
+from ssno.models.baselines.fno import FFNOConfig, FNOConfig, FNORConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.unet import UNetConfig
-from ssno.models.count import count_parameters
-from ssno.models.history import MemoryConfig
-from ssno.models.operator import PrecomputedWeights
+from ssno.models.config import MemoryConfig
+from ssno.models.operator import PrecomputedWeights, count_parameters
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNOConfig
 
@@ -265,8 +263,12 @@ def test_wrong_options_are_refused(config, fields, message) -> None:
 @pytest.mark.parametrize(
     ("config", "grid", "message"),
     [
-        (UNetConfig, (40,), "grid of 40 points, .* by 16. Read .* on 32 .*--data.points 32 --data.reduction spectral"),
-        (UNetConfig, (72, 36), r"on 64 x 32 points \(ssno train ... --data.points 64 --data.reduction spectral\)"),
+        (
+            UNetConfig,
+            (40,),
+            "grid of 40 points, .* by 16. Read .* on 32 .*--data.resolution 32 --data.reduction spectral",
+        ),
+        (UNetConfig, (72, 36), r"on 64 x 32 points \(ssno train ... --data.resolution 64 --data.reduction spectral\)"),
         (UNetConfig, (160, 80, 24), "divisible by 16. Use another model: --model ssno takes any grid"),
         (UNetConfig, (16, 7), "grid of 16 x 7 points, .* divisible by 16. Use another model: --model ssno"),
         (FFNOConfig, (8,), "grid of 8 points, but this model keeps n_modes = 6 .* at least 12 points.*`n_modes=4`"),

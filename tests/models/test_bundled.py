@@ -6,12 +6,11 @@ from dataclasses import asdict
 import pytest
 
 from ssno.cli.models import describe_checkpoint
-from ssno.evaluation.ship import FILES, LARGEST, texts
-from ssno.models import bundled
-from ssno.models.bundled import bundled_folders, resolve_checkpoint, results_folder
+from ssno.evaluation.publish import FILES, LARGEST, texts
+from ssno.models import pretrained as bundled
+from ssno.models.pretrained import bundled_folders, reported_metrics, resolve_checkpoint, results_folder
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.stated import reported_metrics
-from ssno.runs.saved import load_forecaster
+from ssno.runs.load import load_forecaster
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ssno.base import description_from_json
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.registry import ALL_MODELS, MODELS, model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 

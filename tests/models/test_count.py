@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.models.count import count_parameters, parameters_of
+from ssno.models.operator import count_parameters, parameters_of
 from ssno.models.registry import model_config
 
 

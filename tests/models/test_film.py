@@ -5,13 +5,13 @@ import torch
 from safetensors.torch import load_file
 
 from ssno.data.trajectories import Trajectories
-from ssno.layers.film import modulated, without_means
+from ssno.layers.pointwise import modulated, without_means
 from ssno.models.frozen import freeze
 from ssno.models.registry import MODELS
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 

@@ -12,8 +12,8 @@ import torch
 from tests.losses import losses
 from torch import Tensor, nn
 
-from ssno.models.count import count_parameters
-from ssno.models.foreign import WrappedConfig, WrappedModule
+from ssno.models.operator import count_parameters
+from ssno.models.wrapped import WrappedConfig, WrappedModule
 
 
 class SpectralNetwork(nn.Module):
@@ -133,7 +133,7 @@ def test_modules_that_return_something_else_are_refused(module, message) -> None
 def test_our_scan_works_in_an_ordinary_module_without_the_rest_of_the_library() -> None:
     script = """
         import sys, torch
-        from ssno.layers.sweeps import BidirectionalScan
+        from ssno.layers.axial import BidirectionalScan
 
         class Classifier(torch.nn.Module):
             def __init__(self):
@@ -173,8 +173,8 @@ def test_neuraloperator_models_train_evaluate_and_survive_saving(tmp_path) -> No
     script = """
         import tempfile, torch
         from neuralop.models import FNO, TFNO, UNO
-        from ssno.models.count import count_parameters
-        from ssno.models.foreign import WrappedModule
+        from ssno.models.operator import count_parameters
+        from ssno.models.wrapped import WrappedModule
 
         assert torch.__version__.startswith("2.13.0"), torch.__version__
         common = dict(in_channels=4, out_channels=1, hidden_channels=16)

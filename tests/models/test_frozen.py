@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.frozen import freeze
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -85,7 +85,7 @@ def test_another_spacing_reaches_the_frozen_kernels() -> None:
 @pytest.mark.parametrize(("grid", "spacing"), [((16,), None), ((8, 9), None), ((16,), 0.5), ((20,), 0.8)])
 def test_a_step_exports(grid, spacing) -> None:
     torch.manual_seed(0)
-    frozen = freeze(SSNO(SSNOConfig.tiny(n_dims=len(grid), boundary="wrapped")), grid=grid, spacing=spacing)
+    frozen = freeze(SSNO(SSNOConfig.tiny(n_dims=len(grid), boundary="periodic")), grid=grid, spacing=spacing)
     x = torch.randn(1, 4, 1, *grid)
     buffer, frame = frozen.buffer(x), x[:, -1]
     program = torch.export.export(frozen, (frame, buffer))

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.models.count import count_parameters
-from ssno.models.operator import NeuralOperator
+from ssno.models.operator import NeuralOperator, count_parameters
 from ssno.models.registry import MODELS
 
 LEARNING = [name for name, config in MODELS.items() if count_parameters(config.tiny().build())]
@@ -85,6 +84,6 @@ def test_eighty_steps_lower_the_one_step_error_fivefold(name, n_dims) -> None:
 @pytest.mark.parametrize("name", LEARNING)
 def test_every_model_overfits_four_trajectories(name, n_dims) -> None:
     # Forward scans alone must be told that the axis is periodic: the first points depend on the last ones.
-    fields = {"boundary": "wrapped"} if name == "ssno-uni" else {}
+    fields = {"boundary": "periodic"} if name == "ssno-uni" else {}
     _, after = trained_error(name, n_dims=n_dims, steps=2000, rate=1e-2, goal=1e-2, **fields)
     assert after < 1e-2

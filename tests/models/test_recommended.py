@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ssno.layers.modes import ModeOptions
-from ssno.models.baselines.ffno import FFNOConfig
+from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.ssno import BEYOND_WALLS, SSNOConfig
 from ssno.models.variants import SSNOUniConfig

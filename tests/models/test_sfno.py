@@ -5,7 +5,7 @@ import torch
 from tests.losses import losses
 
 from ssno.models.baselines.sfno import SFNO, SFNOConfig, real_harmonics
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.transforms import SphereGrid
 

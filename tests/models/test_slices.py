@@ -10,14 +10,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.layers.modes import ModeOptions
-from ssno.models.baselines.transolver import Transolver, TransolverConfig
 from ssno.models.config import OperatorConfig
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.registry import CLOUD_MODELS, MODELS
-from ssno.models.slices import SliceConfig, SliceOperator, distances
-from ssno.models.ssno_slices import SSNOSlices, SSNOSlicesConfig
+from ssno.models.slices import (
+    SliceConfig,
+    SliceOperator,
+    SSNOSlices,
+    SSNOSlicesConfig,
+    Transolver,
+    TransolverConfig,
+    distances,
+)
 
-GRID_MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
+GRID_MODES = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
 AIRFRANS = {"in_channels": 7, "out_channels": 4}
 TINY: dict[str, SliceConfig] = {
     "attention": TransolverConfig.tiny(),

@@ -5,10 +5,9 @@ import torch
 from tests.losses import losses
 
 from ssno.layers.modes import ModeOptions, Modes
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNO, ScanConfig, SSNOConfig
-from ssno.models.ssno_product import SSNOProductConfig
-from ssno.models.variants import SSNOFFConfig, SSNOUniConfig
+from ssno.models.variants import SSNOFFConfig, SSNOProductConfig, SSNOUniConfig
 
 SETTINGS = {
     "all": ModeOptions(),
@@ -84,7 +83,7 @@ def test_slots_ignore_the_future_and_frames_beyond_the_window() -> None:
     torch.testing.assert_close(model(changed)[:, 2:5], model(frames)[:, 2:5], atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["periodic", "periodic-truncated"])
 def test_periodic_model_without_coordinates_commutes_with_translation(boundary) -> None:
     model = SSNO(SSNOConfig.tiny(n_dims=2, boundary=boundary, coordinates=False))
     frames = torch.randn(1, 3, 1, 8, 7)
@@ -119,7 +118,7 @@ def test_ten_steps_lower_the_loss(n_dims) -> None:
 
 
 def test_spacing_makes_the_model_agree_across_resolutions() -> None:
-    model = SSNO(SSNOConfig.tiny(boundary="wrapped", reference_spacing=(0.5,))).double()
+    model = SSNO(SSNOConfig.tiny(boundary="periodic", reference_spacing=(0.5,))).double()
 
     def output(points: int, spacing: float | None) -> torch.Tensor:
         position = torch.arange(points, dtype=torch.float64) / points
@@ -161,16 +160,16 @@ def test_double_precision_survives_saving(tmp_path) -> None:
         ({"memory_window": -1}, r"`memory_window` must be 0 \(no memory\) or more, got -1"),
         ({"memory_position": 9}, "`memory_position` must lie between 0 and n_layers = 4, got 9"),
         ({"residual": "both"}, "`residual` must be one of 'sum', 'path', 'none', got 'both'"),
-        ({"boundary": "open"}, "`boundary` must be one of 'zero', 'wrapped', .*, 'learned', got 'open'"),
+        ({"boundary": "open"}, "`boundary` must be one of 'zero', 'periodic', .*, 'learned', got 'open'"),
         (
-            {"boundary": "wrapped", "modes": ModeOptions(damping="absent")},
-            "needs damping > 0.*Use boundary='one-period'",
+            {"boundary": "periodic", "modes": ModeOptions(damping="absent")},
+            "needs damping > 0.*Use boundary='periodic-truncated'",
         ),
         (
             {"smallest_steps": (0.1, 0.1)},
             r"`smallest_steps` must have one number for each of the 1 axes, got \(0.1, 0.1\)",
         ),
-        ({"largest_steps": (1e-4,)}, "`smallest_step` and `largest_step` must satisfy"),
+        ({"largest_steps": (1e-4,)}, "`dt_min` and `dt_max` must satisfy"),
         ({"reference_spacing": (-1.0,)}, r"`reference_spacing` must be one positive distance.*got \(-1.0,\)"),
     ],
 )

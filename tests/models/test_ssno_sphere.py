@@ -6,18 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.layers.axial import BidirectionalScan
 from ssno.layers.block import scan_weights
-from ssno.layers.great_circles import GreatCircleScan, responses
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sphere_map import SphereMap
-from ssno.layers.sphere_sweep import SphereScan, great_circles
-from ssno.layers.sweeps import BidirectionalScan
-from ssno.models.count import count_parameters
+from ssno.layers.sphere import GreatCircleScan, SphereMap, SphereScan, great_circles, responses
+from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO
 from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig, low_passed
-from ssno.transforms.sphere import transform_of
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.transforms.sphere import SphereGrid, transform_of
 
 FIELDS = {"in_channels": 3, "out_channels": 3, "n_dims": 2}
 

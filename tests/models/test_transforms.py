@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
-from ssno.layers.sweeps import BidirectionalScan
+from ssno.layers.axial import BidirectionalScan
 from ssno.models.ssno import SSNOConfig
 from ssno.native.engine import Engine, use
 
@@ -99,7 +99,7 @@ def test_a_graph_of_the_gradient_reaches_through_the_scan_of_a_single_line(engin
         torch.testing.assert_close(mine, theirs.detach(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "even", "learned"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "neumann", "learned"])
 def test_an_ensemble_is_a_map_over_weights(boundary) -> None:
     models = [SSNOConfig.tiny(memory_window=2, boundary=boundary).build() for _ in range(2)]
     weights, buffers = stack_module_state(models)

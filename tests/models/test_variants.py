@@ -8,14 +8,15 @@ import torch
 from tests.losses import losses
 
 from ssno.layers.modes import ModeOptions
-from ssno.models.count import count_parameters
+from ssno.models.operator import count_parameters
 from ssno.models.registry import MODELS, model_config
 from ssno.models.ssno import SSNO, ScanOperator, SSNOConfig
-from ssno.models.ssno_product import SSNOProduct, SSNOProductConfig
 from ssno.models.variants import (
     SSNOFF,
     SSNOVM,
     SSNOFFConfig,
+    SSNOProduct,
+    SSNOProductConfig,
     SSNOSelective,
     SSNOSelectiveConfig,
     SSNOUni,
@@ -103,7 +104,7 @@ def test_only_the_one_way_variant_cannot_see_what_lies_ahead() -> None:
 
 @pytest.mark.parametrize("name", ["ssno", *VARIANTS])
 def test_periodic_variants_commute_with_translation_along_every_axis_they_scan_separately(name) -> None:
-    model = model_config(name).tiny(n_dims=2, boundary="wrapped", coordinates=False).build().double()
+    model = model_config(name).tiny(n_dims=2, boundary="periodic", coordinates=False).build().double()
     frames = torch.randn(1, 2, 1, 6, 5, dtype=torch.float64)
     moved, expected = model(frames.roll(2, dims=-2)), model(frames).roll(2, dims=-2)
     flattened = name == "ssno-vm"  # one long line is periodic as a whole, not along each axis
@@ -134,7 +135,7 @@ def test_unknown_memory_kernels_are_refused() -> None:
         SSNOConfig(memory_kernel="gru")
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 @pytest.mark.parametrize("kind", [SSNOConfig, SSNOUniConfig])
 def test_a_selective_model_is_the_linear_one_when_nothing_is_selected(kind, boundary) -> None:
     config = kind.tiny(n_dims=2, memory_window=2, boundary=boundary)

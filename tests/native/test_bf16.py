@@ -7,16 +7,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ssno.base.live_memory import peak_memory
-from ssno.base.threads import threads
+from ssno.base.device import threads
+from ssno.base.memory import peak_memory
 from ssno.layers.gate import GateFunction, plain_gate
-from ssno.layers.head import HeadFunction, plain_head
+from ssno.layers.pointwise import HeadFunction, plain_head
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOUni, SSNOUniConfig
-from ssno.native import library, operations, pool, precision
-from ssno.native.engine import use
-from ssno.native.precision import computing, lowers_itself
-from ssno.ssm.fused import FusedScan, plain_scan
+from ssno.native import build as library
+from ssno.native import engine as precision
+from ssno.native import operations
+from ssno.native import operations as pool
+from ssno.native.engine import computing, lowers_itself, use
+from ssno.ssm.scan import FusedScan, plain_scan
 
 EPS = 2**-8
 """Half the distance of two bfloat16 numbers next to each other, relative."""

@@ -7,15 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal
 
-from ssno.base.threads import threads
+from ssno.base.device import threads
 from ssno.layers.gate import gate
-from ssno.layers.head import ChannelMLP, HeadFunction
+from ssno.layers.pointwise import ChannelMLP, HeadFunction
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOVM, SSNOVMConfig
 from ssno.native import operations
 from ssno.native.engine import fused, use
-from ssno.ssm.fused import plain_scan
-from ssno.ssm.scan import scan_taps
+from ssno.ssm.scan import plain_scan, scan_taps
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "in order": lambda x: x.clone(),
@@ -77,7 +76,7 @@ def test_the_scan_takes_any_strides(layout, sizes, periodic) -> None:
     assert_engines_agree(scan, [layout(x), layout(taps)], layout(torch.randn(sizes[0], 2, *sizes[1:])))
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 @pytest.mark.parametrize("points", [1, 2, 257, 300])
 def test_one_line_of_any_length_trains(points, boundary) -> None:
     model = SSNO(SSNOConfig.tiny(memory_window=0, boundary=boundary))

@@ -5,17 +5,16 @@ import copy
 import pytest
 import torch
 
-from ssno.base.threads import threads
+from ssno.base.device import threads
 from ssno.layers.gate import GateFunction, gate, plain_gate
-from ssno.layers.head import ChannelMLP, HeadFunction
 from ssno.layers.modes import ModeOptions
+from ssno.layers.pointwise import ChannelMLP, HeadFunction
 from ssno.models.reference import ReferenceSSNO
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.variants import SSNOFF, SSNOVM, SSNOUni
 from ssno.native.engine import fused, use
 from ssno.ssm.convolution import convolve_each_way
-from ssno.ssm.fused import FEW_LINES, FusedScan
-from ssno.ssm.scan import prepared_taps, scan_taps
+from ssno.ssm.scan import FEW_LINES, FusedScan, prepared_taps, scan_taps
 
 
 def answers(model, x, grad) -> list[torch.Tensor]:
@@ -36,14 +35,14 @@ GRIDS = [(32,), (33,), (12, 20), (4, 5, 6)]
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 def test_engines_agree(grid, boundary) -> None:
     torch.manual_seed(0)
     config = SSNOConfig(n_dims=len(grid), boundary=boundary, hidden_channels=16, d_state=8, memory_d_state=8)
     model, x, grad = SSNO(config), torch.randn(3, 5, 1, *grid), torch.randn(3, 5, 1, *grid)
     with use("plain"):
         expected = answers(copy.deepcopy(model).double(), x.double(), grad.double())
-    tolerance = 2e-4 if boundary == "wrapped" else 2e-5  # summing periodic images magnifies rounding
+    tolerance = 2e-4 if boundary == "periodic" else 2e-5  # summing periodic images magnifies rounding
     for engine in ("torch", "fused"):
         with use(engine):
             assert_close(answers(model, x, grad), expected, tolerance=tolerance)
@@ -75,7 +74,7 @@ def test_equal_runs_give_equal_bits(engine, grid) -> None:
 
 
 @pytest.mark.parametrize("grid", [(24,), (9, 8), (4, 5, 6)])
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 def test_the_network_in_one_file_agrees(grid, boundary) -> None:
     torch.manual_seed(0)
     model = SSNO(SSNOConfig.tiny(n_dims=len(grid), boundary=boundary, coordinates=boundary == "zero")).double()
@@ -88,12 +87,12 @@ def test_the_network_in_one_file_agrees(grid, boundary) -> None:
 
 
 def test_the_reference_says_what_it_does_not_cover() -> None:
-    for fields in ({"boundary": "odd"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
+    for fields in ({"boundary": "dirichlet"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
         with pytest.raises(ValueError, match="The reference knows boundary='zero' or 'wrapped'"):
             SSNO(SSNOConfig.tiny(**fields)).reference()
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 @pytest.mark.parametrize("given", [2, 4, 6])
 def test_the_reference_streams_and_rolls_out_like_the_model(boundary, given) -> None:
     torch.manual_seed(0)
@@ -263,7 +262,7 @@ def test_lines_too_long_to_differentiate_are_refused_at_once() -> None:
 @pytest.mark.parametrize("engine", ["auto", "torch", "plain"])
 def test_steps_of_slow_modes_on_a_circle_have_a_gradient(engine) -> None:
     torch.manual_seed(1)
-    config = SSNOConfig.tiny(n_dims=2, boundary="wrapped", memory_window=1, modes=ModeOptions(starting_norm=0.5))
+    config = SSNOConfig.tiny(n_dims=2, boundary="periodic", memory_window=1, modes=ModeOptions(kernel_init_norm=0.5))
     model, frames = SSNO(config), torch.randn(3, 4, 1, 5, 9)
 
     def gradients(of: SSNO, given: torch.Tensor) -> list[torch.Tensor]:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ssno.native import build, library, operations
+from ssno.native import build, operations
+from ssno.native import build as library
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from ssno.native import pool
+from ssno.native import operations as pool
 
 
 @pytest.fixture(autouse=True)

@@ -89,7 +89,7 @@ def _fan(
 
 
 def to_conserved(primitive: Float[Tensor, "b 5 *cells"], *, gamma: float) -> Float[Tensor, "b 5 *cells"]:
-    """The inverse of `ssno.pde.equations.gas.to_primitive`, for states above the floor."""
+    """The inverse of `ssno.pde.gas.to_primitive`, for states above the floor."""
     density, u, v, pressure, tracer = primitive.unbind(1)
     energy = pressure / (gamma - 1) + 0.5 * density * (u * u + v * v)
     return torch.stack([density, density * u, density * v, energy, density * tracer], dim=1)

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.equations.spectral import advection_diffusion, burgers, kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import rollout
+from ssno.pde.spectral import advection_diffusion, burgers, kuramoto_sivashinsky
+from ssno.pde.stepping import integrate
 
 LENGTH, POINTS, VISCOSITY, DT = 64.0, 512, 0.1, 0.005
 
@@ -29,7 +29,7 @@ def start(grid: SpectralGrid) -> Tensor:
 
 def ks_states(grid: SpectralGrid, start: Tensor, *, steps: int, every: int = 1) -> list[Tensor]:
     step = etdrk4(kuramoto_sivashinsky(grid, viscosity=VISCOSITY), DT)
-    return [start, *rollout(step, start, dt=DT, frames=steps // every, steps_per_frame=every)]
+    return [start, *integrate(step, start, dt=DT, frames=steps // every, steps_per_frame=every)]
 
 
 def test_small_waves_grow_and_decay_at_the_linear_rate(grid: SpectralGrid) -> None:

@@ -7,11 +7,9 @@ from scipy.optimize import curve_fit
 from tests.pde.exact_gas import GasState, riemann_solution, to_conserved
 from torch import Tensor
 
-from ssno.pde.equations.gas import FLOOR, to_primitive
+from ssno.pde.gas import FLOOR, Euler, cell_averages, heun, hllc_flux, to_primitive
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.euler import Euler, cell_averages, heun
-from ssno.pde.schemes.hllc import hllc_flux
-from ssno.pde.schemes.marching import march
+from ssno.pde.stepping import march
 
 
 def box(points: tuple[int, int], lengths: tuple[float, float] = (1.0, 1.0), lower: float = 0.0) -> tuple[Axis, Axis]:

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.pde.finite_volume import BurgersLaw, FiniteVolume, half_slopes
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.finite_volume import BurgersLaw, FiniteVolume, half_slopes
-from ssno.pde.schemes.marching import march, midpoint
+from ssno.pde.stepping import march, midpoint
 
 
 def cells(points: int, length: float = 1.0) -> Axis:

@@ -5,11 +5,9 @@ import pytest
 import torch
 from tests.pde.draws import drawn
 
-from ssno.pde.problems.gas_problem import GasProblem
+from ssno.pde.gas import cell_averages
+from ssno.pde.problems.gas import GasProblem, RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.problem import SolverDiverged
-from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
-from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
-from ssno.pde.schemes.euler import cell_averages
 
 SMALL = {"points": 16, "cells": 32, "frames": 3, "frame_interval": 0.05}
 

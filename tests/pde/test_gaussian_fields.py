@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.pde.gaussian_fields import gaussian_field, half_plane, mode_variance
+from ssno.pde.initial_conditions import gaussian_field, half_plane, mode_variance
 
 
 def amplitudes(field: np.ndarray) -> np.ndarray:

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.pde.equations.spectral import SpectralEquation, advection_diffusion, burgers, kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import etdrk4, etdrk4_coefficients, ifrk4
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.integrators import etdrk4, etdrk4_coefficients, ifrk4
-from ssno.pde.schemes.rollout import rollout
+from ssno.pde.spectral import SpectralEquation, advection_diffusion, burgers, kuramoto_sivashinsky
+from ssno.pde.stepping import integrate
 
 INTEGRATORS = [etdrk4, ifrk4]
 
@@ -28,7 +28,7 @@ def two_waves(grid: SpectralGrid) -> Tensor:
 
 def at_time_one(integrator: Callable, equation: SpectralEquation, start: Tensor, steps: int) -> Tensor:
     step = integrator(equation, 1 / steps)
-    (end,) = rollout(step, start, dt=1 / steps, frames=1, steps_per_frame=steps)
+    (end,) = integrate(step, start, dt=1 / steps, frames=1, steps_per_frame=steps)
     return end
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ssno.pde.equations.karman_trefftz import Foil, FoilFlow
+from ssno.pde.problems.kt_foil import Foil, FoilFlow
 
 DEGREE = math.pi / 180
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.pde.problems.foil_cloud import BOX, wall_distance
-from ssno.pde.problems.kt_foil import KTFoil, flow_of
+from ssno.pde.problems.kt_foil import BOX, KTFoil, flow_of, wall_distance
 
 SMALL = KTFoil(units="physical", points=512, wall_points=64)
 

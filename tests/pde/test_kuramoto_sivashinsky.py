@@ -8,10 +8,10 @@ import scipy.fftpack
 import scipy.integrate
 from tests.pde.draws import drawn
 
-from ssno.base.threads import threads
-from ssno.pde.equations.steepening import engine
+from ssno.base.device import threads
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import SolverDiverged
+from ssno.pde.spectral import engine
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ssno.pde.problems.problem import SolverDiverged
-from ssno.pde.schemes.marching import march
+from ssno.pde.stepping import march
 
 TIMES = np.array([0.0, 0.3, 0.5, 1.0])
 

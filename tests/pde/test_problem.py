@@ -7,10 +7,9 @@ import pytest
 
 from ssno.pde.problems.advection_diffusion import Heat
 from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, Problem, SolverDiverged
-from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
-from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
 from ssno.pde.problems.torus import TorusVisForce
 
 

@@ -16,11 +16,8 @@ import torch
 from scipy.stats import qmc
 
 from ssno.base.provenance import provenance
-from ssno.pde.equations.gas import to_primitive
-from ssno.pde.problems.gas_problem import GasProblem
-from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
-from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
-from ssno.pde.schemes.euler import cell_averages
+from ssno.pde.gas import cell_averages, to_primitive
+from ssno.pde.problems.gas import GasProblem, RayleighTaylor, RichtmyerMeshkov
 
 RESULTS = Path(__file__).parents[2] / "results"
 COUNT, MANY = 8, 2000

@@ -6,11 +6,10 @@ import torch
 from tests.pde.exact_gas import to_conserved
 from torch import Tensor
 
+from ssno.pde.finite_volume import wrap
+from ssno.pde.gas import Euler, turned_wrap, unfold
+from ssno.pde.problems.gas import RayleighTaylor
 from ssno.pde.problems.problem import Axis
-from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
-from ssno.pde.quarter_turns import turned_wrap, unfold
-from ssno.pde.schemes.euler import Euler
-from ssno.pde.schemes.finite_volume import wrap
 
 
 def quarter(channels: int, cells: int = 6) -> Tensor:

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.base.threads import threads
-from ssno.pde.equations.spectral import advection_diffusion
+from ssno.base.device import threads
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, SolverDiverged
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, one_thread, rollout, spectral_frames, steps_between
+from ssno.pde.spectral import advection_diffusion
+from ssno.pde.stepping import FrameDone, in_blocks, integrate, one_thread, spectral_frames, steps_between
 
 
 def test_frames_come_every_so_many_steps() -> None:
@@ -21,7 +21,7 @@ def test_frames_come_every_so_many_steps() -> None:
         return state + 1
 
     start = torch.zeros(2, 1, 3, dtype=torch.complex128)
-    frames = list(rollout(step, start, dt=0.5, frames=3, steps_per_frame=2))
+    frames = list(integrate(step, start, dt=0.5, frames=3, steps_per_frame=2))
     assert [frame[0, 0, 0].real.item() for frame in frames] == [2, 4, 6]
     assert times == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 
@@ -29,7 +29,7 @@ def test_frames_come_every_so_many_steps() -> None:
 def test_a_divergence_is_named_to_the_step() -> None:
     """Trajectory 1 squares 10 until it overflows: 10^(2^9) is infinite, at the ninth step."""
     start = torch.tensor([1.0, 10.0, 1.0], dtype=torch.complex128).reshape(3, 1, 1)
-    frames = rollout(lambda state, time: state.square(), start, dt=0.5, frames=4, steps_per_frame=5)
+    frames = integrate(lambda state, time: state.square(), start, dt=0.5, frames=4, steps_per_frame=5)
     assert torch.isfinite(next(frames)).all()
     with pytest.raises(SolverDiverged, match="Trajectory 1 .* at solver step 9, time 4.5") as caught:
         next(frames)
@@ -39,7 +39,7 @@ def test_a_divergence_is_named_to_the_step() -> None:
 def test_a_step_that_does_not_repeat_itself_is_found_out() -> None:
     answers = iter([float("nan"), 1.0])
     start = torch.zeros(1, 1, 1, dtype=torch.complex128)
-    frames = rollout(lambda state, time: state + next(answers), start, dt=1.0, frames=1, steps_per_frame=1)
+    frames = integrate(lambda state, time: state + next(answers), start, dt=1.0, frames=1, steps_per_frame=1)
     with pytest.raises(AssertionError, match="an interval that diverged did not diverge when repeated"):
         next(frames)
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from tests.pde.public_sphere import public_frame
 
-from ssno.pde import sphere_flows
-from ssno.pde.equations.shallow_water import EARTH, ShallowWaterEquations, solver_grid
+from ssno.pde import sphere as sphere_flows
+from ssno.pde.integrators import restarted_adams_bashforth, runge_kutta
 from ssno.pde.problems.problem import SolverDiverged
 from ssno.pde.problems.shallow_water import ShallowWater
-from ssno.pde.schemes.explicit import restarted_adams_bashforth, runge_kutta
+from ssno.pde.sphere import EARTH, ShallowWaterEquations, solver_grid
 from ssno.transforms import SphereGrid
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "swe_public.npz"

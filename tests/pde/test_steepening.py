@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from ssno.native.build import SWITCH
-from ssno.pde.equations.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
-from ssno.pde.equations.steepening import engine
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import Step, etdrk4
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis
-from ssno.pde.schemes.integrators import Step, etdrk4
+from ssno.pde.spectral import SpectralEquation, burgers, engine, kuramoto_sivashinsky
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.pde.equations.shallow_water import ShallowWaterEquations
 from ssno.pde.problems.shallow_water import ShallowWater
+from ssno.pde.sphere import ShallowWaterEquations
 from ssno.transforms import SphereGrid, SphereTransform
 
 VERSION = "0.7.4"

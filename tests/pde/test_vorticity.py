@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.pde.equations.vorticity import velocity_symbols, vorticity
-from ssno.pde.forcing import WaveForce
-from ssno.pde.gaussian_fields import gaussian_field
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.initial_conditions import gaussian_field
 from ssno.pde.problems.problem import Axis, SolverDiverged
-from ssno.pde.schemes.vorticity_frames import vorticity_frames
+from ssno.pde.vorticity import WaveForce, velocity_symbols, vorticity, vorticity_frames
 
 
 def square(points: int) -> SpectralGrid:

@@ -5,10 +5,10 @@ import pytest
 from scipy.integrate import solve_ivp
 from tests.pde.draws import drawn
 
-from ssno.evaluation.resample import interpolate
+from ssno.evaluation.solver import interpolate
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat_box import HeatBox
-from ssno.pde.schemes.walls import box_axis, crop, extend, unfolded
+from ssno.pde.spectral import box_axis, crop, extend, unfolded
 
 
 @pytest.mark.parametrize("boundary", ["dirichlet", "neumann", "mixed"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ssno.pde.waves import draw_waves, sine_waves
+from ssno.pde.initial_conditions import draw_waves, sine_waves
 
 
 def test_waves_are_added_on_the_grid_spanned_by_the_axes() -> None:

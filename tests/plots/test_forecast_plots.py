@@ -7,20 +7,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from PIL import Image
 
-from ssno.evaluation.calibration import Calibration
 from ssno.evaluation.inspection import Geometry, systems_of
+from ssno.evaluation.record import Calibration
 from ssno.models.registry import MODELS
 from ssno.plots.animation import AnimationOptions, animate, moving_suffix
-from ssno.plots.bands import Band, band_of, ensemble_bands, error_bands
-from ssno.plots.calibration import calibration_plot
-from ssno.plots.kernels import kernel_panels, memory_weights
-from ssno.plots.labels import Labels
-from ssno.plots.modes import mode_ridges
-from ssno.plots.panels import frame_panels
-from ssno.plots.scales import colours, difference_colours
-from ssno.plots.spacetime import forecast_panels
-from ssno.plots.spectra import spectra
-from ssno.plots.style import DIFFERENCE_MAP, Figure, dark
+from ssno.plots.curves import Band, band_of, calibration_plot, ensemble_bands, error_bands, spectra
+from ssno.plots.fields import forecast_panels, frame_panels
+from ssno.plots.modes import kernel_panels, memory_weights, mode_ridges
+from ssno.plots.style import DIFFERENCE_MAP, Figure, Labels, colours, dark, difference_colours
 
 RNG = np.random.default_rng(0)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ssno.plots.gallery import gallery
-from ssno.plots.scales import colours
+from ssno.plots.fields import gallery
+from ssno.plots.style import colours
 
 
 def images(figure):

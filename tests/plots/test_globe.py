@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from ssno.plots.globe import animate_globe, sampled, seen_from, sphere_panels
-from ssno.plots.labels import Labels
+from ssno.plots.style import Labels
 
 NLAT, NLON = 19, 36
 THETA = np.linspace(0, np.pi, NLAT)[:, None]

@@ -18,7 +18,7 @@ def test_the_commands_of_a_page_make_its_run_again(tmp_path: Path, monkeypatch: 
     for folder in (first, again):
         folder.mkdir()
     monkeypatch.chdir(first)
-    given = ["--data.points", "16", "--train.epochs", "2", "--train.seed", "3", "--train.noise", "0.01"]
+    given = ["--data.resolution", "16", "--train.epochs", "2", "--train.seed", "3", "--train.noise-std", "0.01"]
     main(["train", "ks", "--generate", "--data.preset", "tiny", "--model", "ssno:tiny", *given, "--name", "one"])
     main(["evaluate", "runs/one", "--split", "valid"])
     evaluated = next((first / "runs" / "one").glob("evaluation*.json"))

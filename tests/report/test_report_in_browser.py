@@ -21,7 +21,7 @@ import torch
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import MODELS
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}

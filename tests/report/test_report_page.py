@@ -19,15 +19,13 @@ from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples
 from ssno.evaluation.record import read_evaluation
 from ssno.models.registry import MODELS
-from ssno.plots.bands import Band, error_bands
-from ssno.report.contents import gather, typical
-from ssno.report.markup import script_data, text
+from ssno.plots.curves import Band, error_bands
+from ssno.report.markup import encode, picture, script_data, text
 from ssno.report.page import build_page, judge
-from ssno.report.pictures import encode, picture
 from ssno.report.player import NOT_FINITE, payload_of, player, quantised
-from ssno.report.sections import mean_spectrum, no_spectrum, verdict
-from ssno.runs.folder import open_run
-from ssno.training.reporter import Silent
+from ssno.report.sections import gather, mean_spectrum, no_spectrum, typical, verdict
+from ssno.runs.open import open_run
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 HOSTILE = "<script>alert(1)</script>&\"'"
@@ -60,7 +58,7 @@ def make_run(folder: Path, name: str, *, seed: int = 0, model: str = "ssno", des
 @pytest.fixture(autouse=True)
 def quick_pictures(monkeypatch) -> None:
     """Pictures take most of the time; here words stand for them, in a browser (`make verify`) they are real."""
-    for module in ("sections", "page", "together"):
+    for module in ("sections", "page"):
         monkeypatch.setattr(
             f"ssno.report.{module}.picture", lambda draw, words, caption="", **_: f"<p>{words} {caption}</p>"
         )
@@ -183,7 +181,7 @@ def test_an_ensemble_shows_its_bands_and_its_calibration(runs) -> None:
 
 
 def test_another_split_and_grid_can_be_reported(runs) -> None:
-    page = page_of(runs[0], **{"--split": "valid", "--points": "8"})
+    page = page_of(runs[0], **{"--split": "valid", "--resolution": "8"})
     assert "2 valid trajectories of" in page
     assert "8 points" in page
 

@@ -9,7 +9,7 @@ from tests.waves import travelling_waves
 from ssno.data.normalise import fit
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.folder import open_run
+from ssno.runs.open import open_run
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def damaged(run: Path, name: str, value: object) -> None:
         ("forecaster.spacings", None, "`forecaster.spacings` must be .*, got None"),
         ("forecaster.spacings", [1], r"`forecaster.spacings\[0\]` must be .*, got 1"),
         ("forecaster.window", None, "`forecaster.window.` must be an object"),
-        ("forecaster.alignment", 3, "`forecaster.alignment` must be one of"),
+        ("forecaster.context_time", 3, "`forecaster.context_time` must be one of"),
         ("forecaster", {"increment": True}, "`forecaster.state` is missing"),
     ],
 )

@@ -13,7 +13,7 @@ from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models import registry
 from ssno.models.config import OperatorConfig
-from ssno.models.foreign import WrappedModule
+from ssno.models.wrapped import WrappedModule
 from ssno.runs.run import Run, read_run
 
 

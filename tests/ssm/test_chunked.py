@@ -3,12 +3,10 @@
 import pytest
 import torch
 
-from ssno.ssm.chunked import chunk_maps, scan_chunk, scan_chunked
 from ssno.ssm.convolution import convolve
-from ssno.ssm.discretise import DiscreteModes, zero_order_hold
+from ssno.ssm.discretise import ComplexPair, DiscreteModes, complex_mul, zero_order_hold
 from ssno.ssm.kernel import kernel
-from ssno.ssm.pairs import ComplexPair, complex_mul
-from ssno.ssm.recurrence import linear_recurrence, zero_state
+from ssno.ssm.recurrence import chunk_maps, linear_recurrence, scan_chunk, scan_chunked, zero_state
 from ssno.ssm.scan import CHUNKED_FROM, choose_scan, scan
 
 
@@ -22,7 +20,7 @@ def system(channels: int = 2, pairs: int = 3, damped: bool = True) -> tuple[Disc
 
 @pytest.mark.parametrize("chunk", [1, 4, 7, 23, 100])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 def test_chunks_of_any_size_equal_the_recurrence(boundary, direction, chunk) -> None:
     modes, weight = system()
     x = torch.randn(2, 23, 3, dtype=torch.float64)
@@ -35,11 +33,13 @@ def test_chunks_of_any_size_equal_the_recurrence(boundary, direction, chunk) -> 
 def test_undamped_modes_go_round_one_period() -> None:
     modes, weight = system(damped=False)
     x = torch.randn(2, 23, 1, dtype=torch.float64)
-    chunked = scan_chunked(modes, weight, x, boundary="one-period", chunk=5)
-    torch.testing.assert_close(chunked, linear_recurrence(modes, weight, x, boundary="one-period"), atol=1e-10, rtol=0)
+    chunked = scan_chunked(modes, weight, x, boundary="periodic-truncated", chunk=5)
+    torch.testing.assert_close(
+        chunked, linear_recurrence(modes, weight, x, boundary="periodic-truncated"), atol=1e-10, rtol=0
+    )
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic"])
 def test_a_very_long_axis_equals_the_fft(boundary) -> None:
     modes, weight = system(channels=1, pairs=2)
     length = 65_536
@@ -60,7 +60,7 @@ def test_pieces_with_a_carried_state_equal_the_whole() -> None:
     torch.testing.assert_close(torch.cat(pieces, dim=1), linear_recurrence(modes, weight, x), atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 def test_gradients_are_right(boundary) -> None:
     modes, weight = system(channels=1, pairs=2)
     inputs = [*modes[:2], *modes.gain, *weight, torch.randn(1, 7, 2, dtype=torch.float64)]
@@ -107,7 +107,7 @@ def test_the_automatic_choice_follows_length_and_boundary() -> None:
     assert choose_scan(64, 1000, cpu) == "toeplitz"
     assert choose_scan(CHUNKED_FROM - 1, 1, cpu) == "fft"
     assert choose_scan(CHUNKED_FROM, 1, cpu) == "chunked"
-    assert choose_scan(CHUNKED_FROM, 1, cpu, boundary="wrapped") == "fft"
+    assert choose_scan(CHUNKED_FROM, 1, cpu, boundary="periodic") == "fft"
 
 
 @pytest.mark.usefixtures("as_users_call_it")

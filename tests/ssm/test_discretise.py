@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from ssno.ssm.discretise import bilinear, exprel, impulse, zero_order_hold
-from ssno.ssm.pairs import ComplexPair, divide, one_minus_polar, polar
+from ssno.ssm.discretise import ComplexPair, bilinear, divide, exprel, impulse, one_minus_polar, polar, zero_order_hold
 
 DAMPING = torch.tensor([[0.5, 0.0, 1e-9, 3.0]], dtype=torch.float64)
 FREQUENCY = torch.tensor([[2.0, 5.0, 1e-9, -70.0]], dtype=torch.float64)

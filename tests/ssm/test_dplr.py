@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.ssm.dplr import LowRankSystem, dense, low_rank_kernel, truncated, untruncated
-from ssno.ssm.hippo import hippo_legs
+from ssno.ssm.dplr import LowRankSystem, dense, hippo_legs, low_rank_kernel, truncated, untruncated
 
 
 def system(channels: int = 3, modes: int = 4, rank: int = 1) -> LowRankSystem:

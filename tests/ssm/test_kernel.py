@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from ssno.ssm.discretise import DiscreteModes, zero_order_hold
+from ssno.ssm.discretise import ComplexPair, DiscreteModes, complex_mul, zero_order_hold
 from ssno.ssm.kernel import band_kernel, continuous_kernel, kernel, wrapped
-from ssno.ssm.pairs import ComplexPair, complex_mul
 
 
 def modes_and_weight(channels: int = 3, pairs: int = 5) -> tuple[DiscreteModes, ComplexPair]:
@@ -45,7 +44,7 @@ def test_undamped_harmonic_modes_reproduce_the_fourier_kernel() -> None:
 def test_wrapped_kernel_is_the_sum_of_its_images(length: int) -> None:
     modes, weight = modes_and_weight()
     images = kernel(modes, weight, length=length * 20_000).unflatten(1, (-1, length)).sum(dim=1)
-    torch.testing.assert_close(kernel(modes, weight, length=length, boundary="wrapped"), images, atol=1e-10, rtol=1e-9)
+    torch.testing.assert_close(kernel(modes, weight, length=length, boundary="periodic"), images, atol=1e-10, rtol=1e-9)
 
 
 def test_wrapped_kernel_refuses_undamped_modes() -> None:
@@ -78,7 +77,7 @@ def test_kernel_gradients_are_right() -> None:
     def build(damping, frequency, step, re, im):
         modes = zero_order_hold(damping, frequency, step)
         return kernel(modes, ComplexPair(re, im), length=7), kernel(
-            modes, ComplexPair(re, im), length=6, boundary="wrapped"
+            modes, ComplexPair(re, im), length=6, boundary="periodic"
         )
 
     assert torch.autograd.gradcheck(build, (damping, frequency, step, re, im))
@@ -114,5 +113,5 @@ def test_exact_taps_are_the_limit_of_fine_zero_order_hold() -> None:
     taps, fine = band_kernel(damping, frequency, weight, length=16), 256
     modes = zero_order_hold(damping, frequency, torch.full((3,), 1 / fine, dtype=torch.float64))
     gain = ComplexPair(*(complex_mul(weight, modes.gain)))
-    spectrum = torch.fft.rfft(kernel(modes, gain, length=16 * fine, boundary="wrapped"))[:, :8]
+    spectrum = torch.fft.rfft(kernel(modes, gain, length=16 * fine, boundary="periodic"))[:, :8]
     torch.testing.assert_close(torch.fft.rfft(taps)[:, :8], spectrum, rtol=2e-2, atol=2e-2)

@@ -3,17 +3,16 @@
 import pytest
 import torch
 
-from ssno.base.threads import threads
+from ssno.base.device import threads
 from ssno.layers.modes import ModeOptions, Modes
 from ssno.native import operations
 from ssno.native.engine import use
 from ssno.native.operations import Systems
-from ssno.ssm.kernel import UndampedError
-from ssno.ssm.sampling import SampledKernels, plain_kernels, sampled_kernels
+from ssno.ssm.kernel import SampledKernels, UndampedError, plain_kernels, sampled_kernels
 
 needs_library = pytest.mark.skipif(not operations.available(), reason="no compiler")
 pytestmark = needs_library
-GRID_MODES = ModeOptions(initialisation="grid", smallest_step=0.3, largest_step=3.0)
+GRID_MODES = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
 
 
 def parameters(channels: int = 5, *, d_state: int = 14, options: ModeOptions | None = None) -> Systems:
@@ -26,7 +25,7 @@ def parameters(channels: int = 5, *, d_state: int = 14, options: ModeOptions | N
 
 
 @pytest.mark.parametrize("options", [ModeOptions(), GRID_MODES], ids=["legs", "grid"])
-@pytest.mark.parametrize("boundary", ["zero", "wrapped", "one-period", "odd"])
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated", "dirichlet"])
 @pytest.mark.parametrize("length", [2, 15, 16, 17, 257])
 def test_native_kernels_and_gradients_are_exact(length, boundary, options) -> None:
     given = parameters(options=options)
@@ -71,8 +70,8 @@ def test_images_of_an_undamped_mode_are_refused() -> None:
     given = parameters(2, d_state=4)
     with torch.no_grad():
         given[0][1, 1] = -torch.inf
-    with use("fused"), pytest.raises(UndampedError, match="one-period"):
-        sampled_kernels(given, length=20, boundary="wrapped")
+    with use("fused"), pytest.raises(UndampedError, match="periodic-truncated"):
+        sampled_kernels(given, length=20, boundary="periodic")
 
 
 def test_derivatives_of_derivatives() -> None:
@@ -92,7 +91,7 @@ def test_equal_bits_on_any_number_of_threads() -> None:
     found = []
     for count in (1, 2, 3):
         with threads(count), use("fused"):
-            kernel = sampled_kernels(given, length=33, boundary="wrapped")
+            kernel = sampled_kernels(given, length=33, boundary="periodic")
             found.append([kernel, *torch.autograd.grad(kernel.sin().sum(), given)])
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
 

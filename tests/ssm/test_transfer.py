@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.ssm.transfer import continued, learned_grid, sublattices
+from ssno.ssm.resolution import continued, learned_grid, sublattices
 
 
 def random_taps(points: int) -> torch.Tensor:

@@ -6,13 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from ssno.layers.axial import ParallelAxialScan, UnidirectionalScan
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.spectral import SpectralConvolution
-from ssno.layers.sweeps import ParallelAxialScan, UnidirectionalScan
 from ssno.models.registry import model_config
-from ssno.theory.field_of_view import FieldOfView, depth_for_full_view, field_of_view, seen_in_jacobian
+from ssno.theory.field_of_view import FieldOfView, depth_for_full_view, field_of_view, seen_in_jacobian, support, then
 from ssno.theory.figures import plot_field_of_view
-from ssno.theory.supports import support, then
 
 
 def model_of(name: str, n_dims: int, **fields) -> nn.Module:
@@ -44,7 +43,7 @@ def test_the_one_way_model_never_sees_ahead_however_deep(grid, n_layers) -> None
     assert torch.equal(seen_in_jacobian(model, grid).reached, view.reached)
 
 
-@pytest.mark.parametrize("boundary", ["wrapped", "one-period"])
+@pytest.mark.parametrize("boundary", ["periodic", "periodic-truncated"])
 def test_on_a_circle_one_way_is_enough(boundary) -> None:
     model = model_of("ssno-uni", 1, boundary=boundary)
     assert field_of_view(model, (9,)).full

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ssno.layers.spectral import SpectralConvolution
-from ssno.models.baselines.ffno import FFNO, FFNOConfig
+from ssno.models.baselines.fno import FFNO, FFNOConfig
 from ssno.theory.fno_recovery import recover_ffno, recover_fno, spectral_matrices
 
 

@@ -6,28 +6,23 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.data.clouds import at_points, drawn_points, wall_mask
-from ssno.data.moments import summarise
-from ssno.data.normalise import fit
+from ssno.data.normalise import fit, summarise
+from ssno.data.point_clouds import at_points, drawn_points, wall_mask
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.forecasting.cloud_scores import CloudScores, with_known_walls
+from ssno.forecasting.cloud_scores import CloudScores, volume_and_surface, with_known_walls
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import EVERY, score
-from ssno.metrics.surface import volume_and_surface
-from ssno.models.baselines.transolver import TransolverConfig
 from ssno.models.baselines.trivial import PersistenceConfig
 from ssno.models.registry import MODELS
-from ssno.models.slices import SliceConfig
-from ssno.models.ssno_slices import SSNOSlicesConfig
+from ssno.models.slices import SliceConfig, SSNOSlicesConfig, TransolverConfig
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.runs.checkpoint import load_checkpoint
-from ssno.runs.options import TrainOptions, recipe
-from ssno.runs.unrolling import Stage
+from ssno.runs.options import Stage, TrainOptions, recipe
+from ssno.training.batches import prepare
 from ssno.training.interruption import TrainingInterrupted
+from ssno.training.log import Silent
 from ssno.training.objective import Objective
-from ssno.training.prepared import prepare
-from ssno.training.reporter import Silent
 from ssno.training.train import train
 
 PROBLEM = KTFoil(points=160, wall_points=32, units="stream")
@@ -195,7 +190,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="`loss` must be one of 'rel_l2', 'volume_surface', got 'mse'"):
         TrainOptions(loss="mse")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`points` must not be negative"):
-        TrainOptions(points=-1)
+        TrainOptions(points_per_step=-1)
     model = MODELS["ssno"].tiny(in_channels=8, out_channels=3).build()
     with pytest.raises(
         ValueError, match="Model 'ssno' takes data on 'cartesian' or 'sphere' grids, but these data are on"

@@ -11,9 +11,9 @@ from tests.training.small_runs import outcome
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.options import TrainOptions
-from ssno.training.compilation import compiled, compiler_problem, compiles
 from ssno.training.interruption import EXIT_INTERRUPTED
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
+from ssno.training.objective import compiled, compiler_problem, compiles
 from ssno.training.train import train
 
 
@@ -59,7 +59,7 @@ def test_by_default_models_are_compiled_on_cuda_alone() -> None:
 
 def test_the_mode_is_handed_on(monkeypatch) -> None:
     asked = []
-    monkeypatch.setattr("ssno.training.compilation.compiler_problem", lambda: "")
+    monkeypatch.setattr("ssno.training.objective.compiler_problem", lambda: "")
     monkeypatch.setattr(torch, "compile", lambda function, **options: asked.append(options) or function)
     for choice in (True, "reduce-overhead"):
         compiled(doubled, choice=choice)
@@ -79,9 +79,9 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
-from ssno.runs.unrolling import Rollout
+from ssno.runs.options import Unrolling
 
 class Own(nn.Module):
     def __init__(self):
@@ -97,8 +97,8 @@ data = Trajectories.from_array(array, lengths=[1.0])
 torch.manual_seed(0)
 try:
     train(Own(), data, valid=data.select(indices=range(4)), epochs=2, batch_size=8, compile=compile, folder=folder,
-          rollout=Rollout(forcing=(forcing,), recompute=forcing < 1), window=Window(size=1), reporter=Silent(),
-          stop_after=stop or None, resume=folder.exists())
+          unroll=Unrolling(teacher_forcing=(forcing,), gradient_checkpointing=forcing < 1), window=Window(size=1),
+          reporter=Silent(), stop_after=stop or None, resume=folder.exists())
 except TrainingInterrupted:
     pass
 """

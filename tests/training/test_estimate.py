@@ -9,11 +9,9 @@ from benchmarks.dry_run import CASES, compare
 from tests.training.small_runs import tiny
 
 from ssno.models.ssno import SSNOConfig
-from ssno.runs.options import TrainOptions
-from ssno.runs.unrolling import Rollout, Stage
-from ssno.training.estimate import disk, estimate, shares
-from ssno.training.memory_forecast import Spent
-from ssno.training.reporter import Silent
+from ssno.runs.options import Stage, TrainOptions, Unrolling
+from ssno.training.estimate import Spent, disk, estimate, shares
+from ssno.training.log import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 
@@ -33,10 +31,10 @@ def test_steps_are_extrapolated_along_the_two_largest_tried() -> None:
 
 
 def test_stages_have_their_shares_of_the_epochs() -> None:
-    stages = shares(TrainOptions(epochs=10**7, rollout=Rollout(forcing=(1.0, 0.5, 0.0), frames=(4,))))
+    stages = shares(TrainOptions(epochs=10**7, unroll=Unrolling(teacher_forcing=(1.0, 0.5, 0.0), frames=(4,))))
     assert stages == {
         Stage(frames=4): pytest.approx(1 / 3, rel=0.01),
-        Stage(forcing=0.0, frames=4): pytest.approx(2 / 3, rel=0.01),
+        Stage(teacher_forcing=0.0, frames=4): pytest.approx(2 / 3, rel=0.01),
     }
 
 

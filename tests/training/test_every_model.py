@@ -9,9 +9,9 @@ from tests.training.small_runs import outcome
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
 from ssno.models.registry import MODELS
-from ssno.runs.saved import load_forecaster
+from ssno.runs.load import load_forecaster
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 LEARNED = [name for name in MODELS if name not in ("persistence", "linear")]

@@ -11,10 +11,10 @@ from ssno.data.options import DataOptions
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNOConfig
+from ssno.runs.load import load_forecaster
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run, read_run
-from ssno.runs.saved import load_forecaster
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 
@@ -26,8 +26,8 @@ def two_grids(tmp_path):
     np.save(tmp_path / "waves.npy", np.sin(2 * np.pi * (x - t + phase)).astype(np.float32))
     np.save(tmp_path / "others.npy", np.sin(4 * np.pi * (x - t + phase)).astype(np.float32))
     options = TrainOptions(epochs=1, batch_size=4)
-    data = DataOptions(name=str(tmp_path / "waves.npy"), axes="batch time x", lengths=(1.0,), dt=0.05, points=16)
-    run = Run(data=data, model=SSNOConfig.tiny(boundary="wrapped"), train=options)
+    data = DataOptions(name=str(tmp_path / "waves.npy"), axes="batch time x", lengths=(1.0,), dt=0.05, resolution=16)
+    run = Run(data=data, model=SSNOConfig.tiny(boundary="periodic"), train=options)
     train(run, folder=tmp_path / "first", reporter=Silent())
     frozen = replace(options, learning_rate=1e-30)
     return tmp_path, replace(run, train=frozen, start_from=str(tmp_path / "first"))
@@ -36,8 +36,8 @@ def two_grids(tmp_path):
 def test_fine_tuning_on_another_grid_makes_it_the_reference(two_grids) -> None:
     folder, run = two_grids
     source = load_forecaster(folder / "first")
-    tuned = train(replace(run, data=replace(run.data, points=32)), folder=folder / "tuned", reporter=Silent())
-    fine = replace(run.data, points=32).load("valid")
+    tuned = train(replace(run, data=replace(run.data, resolution=32)), folder=folder / "tuned", reporter=Silent())
+    fine = replace(run.data, resolution=32).load("valid")
     assert source.spacing == (1 / 16,)
     assert tuned.spacing == fine.spacing == (1 / 32,)
     frames = fine.read([0]).state[:, :4]
@@ -46,7 +46,7 @@ def test_fine_tuning_on_another_grid_makes_it_the_reference(two_grids) -> None:
     for forecaster in (tuned, load_forecaster(folder / "tuned")):  # long waves start where they were
         assert forecaster.copies((32,), spacing=fine.spacing) == (1,)
         torch.testing.assert_close(rollout(forecaster, frames, 3, spacing=fine.spacing), apart, rtol=0, atol=0.03)
-    again = replace(run, data=replace(run.data, points=32), train=replace(run.train, epochs=2))
+    again = replace(run, data=replace(run.data, resolution=32), train=replace(run.train, epochs=2))
     resumed = train(again, folder=folder / "tuned", resume=True, reporter=Silent())
     assert resumed.spacing == (1 / 32,)
     assert resumed.normalisers == tuned.normalisers
@@ -54,7 +54,9 @@ def test_fine_tuning_on_another_grid_makes_it_the_reference(two_grids) -> None:
 
 def test_the_finest_of_several_grids_is_the_reference(two_grids) -> None:
     folder, run = two_grids
-    fresh = replace(run, start_from=None, data=replace(run.data, points=None), train=replace(run.train, grids=(8, 16)))
+    fresh = replace(
+        run, start_from=None, data=replace(run.data, resolution=None), train=replace(run.train, grids=(8, 16))
+    )
     trained = train(fresh, folder=folder / "several", reporter=Silent())
     assert trained.spacing == (1 / 16,)
     assert trained.spacings == ((1 / 8,), (1 / 16,))

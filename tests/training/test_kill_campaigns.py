@@ -18,11 +18,10 @@ from ssno.data.trajectories import Trajectories
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint
 from ssno.runs.log import read_log
-from ssno.runs.options import TrainOptions
+from ssno.runs.options import TrainOptions, Unrolling
 from ssno.runs.run import Run
-from ssno.runs.unrolling import Rollout
-from ssno.training.reporter import Silent
-from ssno.training.resume_check import check_resume
+from ssno.training.checks import check_resume
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -80,7 +79,7 @@ def waves_run(data: Trajectories, folder: Path, *, resume: bool) -> None:
         batch_size=2,
         ema=0.9,
         keep_every=2,
-        rollout=Rollout(forcing=(1.0, 0.5, 0.0), frames=(1, 2, 3)),
+        unroll=Unrolling(teacher_forcing=(1.0, 0.5, 0.0), frames=(1, 2, 3)),
         save_seconds=0.0,
         reporter=Silent(),
     )
@@ -147,10 +146,10 @@ def test_kills_at_random_batches_end_bitwise_equal(tmp_path, teacher_forcing, wo
         train=TrainOptions(
             epochs=4,
             batch_size=4,
-            noise=0.01,
+            noise_std=0.01,
             ema=0.9,
-            rollout=Rollout(forcing=(float(teacher_forcing),)),
-            workers=workers,
+            unroll=Unrolling(teacher_forcing=(float(teacher_forcing),)),
+            num_workers=workers,
         ),
     )
     checks = [check_resume(run, steps=12, seed=seed) for seed in range(5)]

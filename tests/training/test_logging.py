@@ -13,7 +13,7 @@ from tests.training.small_runs import tiny
 from ssno.runs.checkpoint import Progress
 from ssno.runs.log import Log, read_lines, read_log
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Live, Plain, Silent
+from ssno.training.log import Live, Plain, Silent
 from ssno.training.train import train
 
 

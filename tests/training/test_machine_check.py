@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.training import machine_check
-from ssno.training.machine_check import ALLOWED, MachineCheck, check_machine, difference
+from ssno.training import checks as machine_check
+from ssno.training.checks import ALLOWED, MachineCheck, check_machine, difference
 
 
 @pytest.fixture

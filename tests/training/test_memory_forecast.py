@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from benchmarks.memory import MODES, OTHERS, SWEEP, Case, child, compare, picture
 
-from ssno.base.live_memory import peak_memory
+from ssno.base.memory import peak_memory
 from ssno.cli.main import main
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.unrolling import Rollout, Stage
-from ssno.training.memory_forecast import (
+from ssno.runs.options import Stage, Unrolling
+from ssno.training.estimate import (
     HELD,
     HELD_RECOMPUTED,
     Growth,
@@ -70,23 +70,30 @@ def test_cut_recomputed_and_short_unrolls_hold_less(waves) -> None:
     forecaster = task_for(SSNO(SSNOConfig.tiny()), waves).forecaster
 
     def held(**stage) -> int:
-        return peak_memory(lambda: one_step(forecaster, waves, Stage(forcing=0.0, **stage), 16))
+        return peak_memory(lambda: one_step(forecaster, waves, Stage(teacher_forcing=0.0, **stage), 16))
 
     full = held()
     assert all(parameter.grad is None for parameter in forecaster.parameters())
     assert held(frames=4) == pytest.approx(full, rel=0.02)
-    for shorter in ({"frames": 1}, {"cut": 1}, {"recompute": True}):  # kernels, made once, are held in all
+    for shorter in (
+        {"frames": 1},
+        {"truncate": 1},
+        {"gradient_checkpointing": True},
+    ):  # kernels, made once, are held in all
         assert held(**shorter) < 0.8 * full
 
 
 def test_the_costliest_stage_counts(waves, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.training.memory_forecast.extrapolated", lambda *_, budget: Growth(1, 0.0, 0.0))
-    monkeypatch.setattr("ssno.training.memory_forecast.extrapolated_twice", lambda _, b, n, budget: n[-1] * 2**40)
-    task = task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, rollout=Rollout(frames=(1, 3, 2)))
+    module = import_module("ssno.training.estimate")
+    monkeypatch.setattr(module, "extrapolated", lambda *_, budget: Growth(1, 0.0, 0.0))
+    monkeypatch.setattr(
+        import_module("ssno.training.estimate"), "extrapolated_twice", lambda _, b, n, budget: n[-1] * 2**40
+    )
+    task = task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, unroll=Unrolling(frames=(1, 3, 2)))
     forecast = forecast_memory(task)
     assert forecast == pytest.approx(HELD * 3 * 2**40, rel=0.01)
-    again = Rollout(frames=(1, 3, 2), forcing=(0.0,), recompute=True)
-    forecast = forecast_memory(task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, rollout=again))
+    again = Unrolling(frames=(1, 3, 2), teacher_forcing=(0.0,), gradient_checkpointing=True)
+    forecast = forecast_memory(task_for(SSNO(SSNOConfig.tiny()), waves, valid=waves, unroll=again))
     assert forecast == pytest.approx(HELD_RECOMPUTED * 3 * 2**40, rel=0.01)
 
 
@@ -144,7 +151,7 @@ def test_forecasts_from_small_parts_are_within_a_fifth(mode) -> None:
 def test_a_step_in_bf16_is_forecast_in_bf16(waves, monkeypatch) -> None:
     seen = []
     monkeypatch.setattr(
-        "ssno.training.memory_forecast.one_step", lambda forecaster, *_: seen.append(forecaster.precision)
+        import_module("ssno.training.estimate"), "one_step", lambda forecaster, *_: seen.append(forecaster.precision)
     )
     task = task_for(SSNO(SSNOConfig.tiny()), waves, precision="bf16")
     forecast_memory(task)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.training.small_runs import outcome, tiny
 
-from ssno.data.mirror import check_mirror, mirrored
+from ssno.data.augmentation import check_mirror, mirrored
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
@@ -78,23 +78,23 @@ def test_images_of_burgers_and_ks_solve_their_equations(problem) -> None:
 
 
 def test_a_mirrored_run_differs_and_resumes_exactly(waves, tmp_path) -> None:
-    options = TrainOptions(epochs=2, batch_size=4, mirror="odd")
+    options = TrainOptions(epochs=2, batch_size=4, reflect="odd")
     train(tiny(), waves, options=options, folder=tmp_path / "whole")
     with pytest.raises(TrainingInterrupted):
         train(tiny(), waves, options=options, folder=tmp_path / "parts", stop_after=3)
     train(tiny(), waves, options=options, folder=tmp_path / "parts", resume=True)
     assert outcome(tmp_path / "whole") == outcome(tmp_path / "parts")
-    train(tiny(), waves, options=replace(options, mirror="none"), folder=tmp_path / "plain")
+    train(tiny(), waves, options=replace(options, reflect="none"), folder=tmp_path / "plain")
     assert outcome(tmp_path / "whole")["model"] != outcome(tmp_path / "plain")["model"]
 
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_data_without_a_known_image_are_refused(waves) -> None:
     with pytest.raises(ValueError, match="`mirror` must be one of 'none', 'even', 'odd', got 'left'"):
-        TrainOptions(mirror="left")
+        TrainOptions(reflect="left")
     two = Trajectories.from_array(np.zeros((2, 3, 2, 8), np.float32), name="two", fields=("u", "v"))
     with pytest.raises(ValueError, match="`mirror` = 'odd' changes the sign of a single field .* 'two' has u, v"):
         check_mirror("odd", two)
     check_mirror("even", two)
     with pytest.raises(ValueError, match="needs a box with a regular grid, but 'waves' is of type 'sphere'"):
-        train(tiny(), replace(waves, grid_type="sphere"), mirror="even")
+        train(tiny(), replace(waves, grid_type="sphere"), reflect="even")

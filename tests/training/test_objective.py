@@ -10,12 +10,12 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.runs.unrolling import Stage
+from ssno.runs.options import Stage
+from ssno.training.batches import prepare
 from ssno.training.objective import Objective
-from ssno.training.prepared import prepare
 
-FREE = Stage(forcing=0.0)
-ALL_FORCED_BUT_STEPWISE = Stage(forcing=1 - 1e-12)
+FREE = Stage(teacher_forcing=0.0)
+ALL_FORCED_BUT_STEPWISE = Stage(teacher_forcing=1 - 1e-12)
 
 
 class Persistence(nn.Module):
@@ -63,7 +63,7 @@ def assert_close_gradients(first: nn.Module, second: nn.Module, **tolerance) -> 
 
 def learner(data: Trajectories, **fields) -> Forecaster:
     torch.manual_seed(0)
-    return Forecaster(SSNO(SSNOConfig.tiny(**fields)), normalisers=fit(data, "zscore"), increment=True)
+    return Forecaster(SSNO(SSNOConfig.tiny(**fields)), normalisers=fit(data, "zscore"), predict_increment=True)
 
 
 def test_loss_is_the_mean_relative_error_of_the_slots_that_count(waves) -> None:
@@ -123,7 +123,7 @@ def test_unrolling_without_forcing_is_the_rollout(waves) -> None:
 def test_half_forced_frames_are_the_drawn_ones(waves) -> None:
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=Window(size=2))
     frames = waves.read(range(6))
-    prepared = prepare(forecaster, frames, range(6), stage=Stage(forcing=0.5))
+    prepared = prepare(forecaster, frames, range(6), stage=Stage(teacher_forcing=0.5))
     answer, expected = prepared.seen[:, 1], []
     for slot in range(1, 7):
         if slot >= 2:
@@ -160,7 +160,7 @@ def cut_gradient(w: float, frames: int, cut: int) -> float:
 @pytest.mark.parametrize("cut", [1, 2, 3, 5])
 def test_a_cut_gradient_is_the_one_by_hand(cut) -> None:
     forecaster = scaling(1.5)
-    teach(forecaster, unit_frames(6), Stage(forcing=0.0, cut=cut))
+    teach(forecaster, unit_frames(6), Stage(teacher_forcing=0.0, truncate=cut))
     assert forecaster.model.factor.grad.item() == pytest.approx(cut_gradient(1.5, 5, cut), rel=1e-6)
 
 
@@ -168,7 +168,7 @@ def test_cutting_changes_gradients_and_not_the_loss(waves) -> None:
     frames, seen = waves.read(range(3)), {}
     for cut in (0, 1, 2, 4, 9):
         forecaster = learner(waves)
-        seen[cut] = teach(forecaster, frames, Stage(forcing=0.0, cut=cut)), forecaster.model
+        seen[cut] = teach(forecaster, frames, Stage(teacher_forcing=0.0, truncate=cut)), forecaster.model
     for cut in (1, 2, 4, 9):
         torch.testing.assert_close(seen[cut][0], seen[0][0])
     for cut in (4, 9):  # as long as the unroll, and longer
@@ -178,12 +178,14 @@ def test_cutting_changes_gradients_and_not_the_loss(waves) -> None:
     assert (seen[2][1].get_parameter(name).grad - full).norm() > 1e-3 * full.norm()
 
 
-@pytest.mark.parametrize("stage", [Stage(forcing=0.0), Stage(forcing=0.5), Stage(forcing=0.0, cut=2)])
+@pytest.mark.parametrize(
+    "stage", [Stage(teacher_forcing=0.0), Stage(teacher_forcing=0.5), Stage(teacher_forcing=0.0, truncate=2)]
+)
 def test_recomputed_steps_have_the_same_gradients(waves, stage) -> None:
     frames, models = waves.read(range(3)), []
     for recompute in (False, True):
         forecaster = learner(waves)
-        teach(forecaster, frames, Stage(**{**vars(stage), "recompute": recompute}))
+        teach(forecaster, frames, Stage(**{**vars(stage), "gradient_checkpointing": recompute}))
         models.append(forecaster.model)
     assert_close_gradients(models[0], models[1], atol=0.0, rtol=0.0)
 
@@ -198,7 +200,7 @@ def test_recomputed_steps_keep_less(waves) -> None:
             return tensor
 
         forecaster = learner(waves)
-        stage = Stage(forcing=0.0, recompute=recompute)
+        stage = Stage(teacher_forcing=0.0, gradient_checkpointing=recompute)
         with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
             Objective(forecaster)(prepare(forecaster, waves.read(range(3)), stage=stage))
         return total
@@ -223,7 +225,9 @@ def test_pushforward_knows_only_the_last_step(rounds) -> None:
 def test_enough_pushes_give_the_rollout(waves, kind) -> None:
     torch.manual_seed(0)
     size = getattr(kind, "frames_as_channels", 0) or 4
-    forecaster = Forecaster(kind.build(), normalisers=fit(waves, "zscore"), window=Window(size=size), increment=True)
+    forecaster = Forecaster(
+        kind.build(), normalisers=fit(waves, "zscore"), window=Window(size=size), predict_increment=True
+    )
     frames = waves.read(range(3))
     torch.testing.assert_close(teach(forecaster, frames, Stage(pushforward=7 - size)), teach(forecaster, frames, FREE))
 
@@ -237,7 +241,7 @@ def test_short_unrolls_see_pieces_of_the_trajectories(waves, window, forcing) ->
     window = Window(**{**vars(window), "horizon": 4})
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=window)
     frames = waves.read(range(20))
-    prepared = prepare(forecaster, frames, range(20), stage=Stage(frames=2, forcing=forcing), key=(0, 1, 2))
+    prepared = prepare(forecaster, frames, range(20), stage=Stage(frames=2, teacher_forcing=forcing), key=(0, 1, 2))
     given = {"first_k": 2, "memno": 1, "fno": 3, "ffno": 2}[window.protocol]
     assert sum(map(len, prepared.parts)) == 2
     assert prepared.seen.shape[1] == given + 1
@@ -252,7 +256,7 @@ def test_short_unrolls_see_pieces_of_the_trajectories(waves, window, forcing) ->
 
 def test_draws_depend_on_seed_epoch_step_and_sample_alone(waves) -> None:
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=Window(size=2))
-    stage = Stage(frames=3, forcing=0.5)
+    stage = Stage(frames=3, teacher_forcing=0.5)
 
     def prepared(samples, key):
         return prepare(forecaster, waves.read(samples), samples, stage=stage, key=key, noise=0.1)

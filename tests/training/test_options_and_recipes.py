@@ -10,7 +10,7 @@ from ssno.forecasting.rollout import rollout
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.run import Run
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 
@@ -19,8 +19,8 @@ from ssno.training.train import train
     [
         ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
         ({"epochs": 10**12}, "`epochs` must be at most 10000000, got 1000000000000"),
-        ({"workers": 10**6}, "`workers` must be at most 256, got 1000000"),
-        ({"noise": -1.0}, "`noise` must not be negative, got -1.0"),
+        ({"num_workers": 10**6}, "`num_workers` must be at most 256, got 1000000"),
+        ({"noise_std": -1.0}, "`noise_std` must not be negative, got -1.0"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0"),
         ({"ema": 1.0}, r"`ema` must lie in \[0, 1\), got 1.0"),
         ({"warmup": 1.5}, r"`warmup` is a fraction .* got 1.5"),
@@ -63,12 +63,12 @@ def test_unknown_recipes_are_refused() -> None:
 def test_a_description_is_completed_by_the_recipe_as_on_the_command_line(tmp_path, waves, valid_waves) -> None:
     settings = {"valid": valid_waves, "epochs": 1, "reporter": Silent()}
     ours = train(SSNOConfig.tiny(memory_window=2), waves, **settings).model.config
-    assert (ours.boundary, ours.coordinates, ours.modes.initialisation) == ("wrapped", False, "grid")
+    assert (ours.boundary, ours.coordinates, ours.modes.initialisation) == ("periodic", False, "grid")
     assert ours.hidden_channels == SSNOConfig.tiny().hidden_channels
     paper = train(SSNOConfig.tiny(memory_window=2), waves, recipe="paper", **settings).model.config
     assert (paper.boundary, paper.coordinates) == ("zero", True)
-    kept = train(SSNOConfig.tiny(boundary="one-period"), waves, **settings).model.config
-    assert kept.boundary == "one-period"
+    kept = train(SSNOConfig.tiny(boundary="periodic-truncated"), waves, **settings).model.config
+    assert kept.boundary == "periodic-truncated"
     again = train(SSNOConfig.tiny(), waves, **settings), train(SSNOConfig.tiny(), waves, **settings)
     frames = valid_waves.read([0]).state[:, :4]
     assert torch.equal(*(rollout(forecaster, frames, 2) for forecaster in again))  # weights follow from the seed
@@ -77,9 +77,9 @@ def test_a_description_is_completed_by_the_recipe_as_on_the_command_line(tmp_pat
 def test_known_fields_are_aligned_as_is_usual_for_the_dataset(waves_with_context) -> None:
     forced = replace(waves_with_context, name="torus-vis")
     settings = {"epochs": 1, "reporter": Silent()}
-    assert train(SSNOConfig.tiny(), forced, **settings).alignment == "target"
-    assert train(SSNOConfig.tiny(), waves_with_context, **settings).alignment == "same"
-    assert train(SSNOConfig.tiny(), forced, alignment="same", **settings).alignment == "same"
+    assert train(SSNOConfig.tiny(), forced, **settings).context_time == "target"
+    assert train(SSNOConfig.tiny(), waves_with_context, **settings).context_time == "input"
+    assert train(SSNOConfig.tiny(), forced, context_time="input", **settings).context_time == "input"
 
 
 def test_a_run_says_everything_and_data_are_needed_otherwise(waves) -> None:

@@ -9,29 +9,29 @@ from tests.training.small_runs import outcome, tiny
 from ssno.evaluation.evaluate import evaluate
 from ssno.forecasting.rollout import rollout
 from ssno.models.registry import model_config
-from ssno.native.precision import check_precision, computing
+from ssno.native.engine import check_precision, computing
 from ssno.runs.checkpoint import load_checkpoint
-from ssno.runs.folder import open_run
-from ssno.runs.saved import load_forecaster
-from ssno.runs.unrolling import Rollout
+from ssno.runs.load import load_forecaster
+from ssno.runs.open import open_run
+from ssno.runs.options import Unrolling
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
-SETTINGS = {"epochs": 2, "batch_size": 8, "noise": 0.01, "reporter": Silent()}
+SETTINGS = {"epochs": 2, "batch_size": 8, "noise_std": 0.01, "reporter": Silent()}
 
 
 @pytest.mark.parametrize(
     ("precision", "engine", "way"),
     [
-        ("bf16", "auto", Rollout()),
-        ("bf16", "torch", Rollout()),
-        ("bf16", "auto", Rollout(forcing=(0.5,), recompute=True, frames=(2,))),
-        ("float64", "auto", Rollout()),
+        ("bf16", "auto", Unrolling()),
+        ("bf16", "torch", Unrolling()),
+        ("bf16", "auto", Unrolling(teacher_forcing=(0.5,), gradient_checkpointing=True, frames=(2,))),
+        ("float64", "auto", Unrolling()),
     ],
 )
 def test_a_stopped_and_resumed_run_is_bitwise_the_whole_one(tmp_path, waves, precision, engine, way) -> None:
-    settings = SETTINGS | {"precision": precision, "engine": engine, "rollout": way, "valid": waves}
+    settings = SETTINGS | {"precision": precision, "engine": engine, "unroll": way, "valid": waves}
     train(tiny(), waves, folder=tmp_path / "whole", **settings)
     with pytest.raises(TrainingInterrupted):
         train(tiny(), waves, folder=tmp_path / "cut", stop_after=4, **settings)

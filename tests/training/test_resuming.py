@@ -14,25 +14,25 @@ from torch import nn
 from ssno.forecasting.rollout import rollout
 from ssno.runs.checkpoint import load_checkpoint, save_checkpoint
 from ssno.runs.log import read_log
-from ssno.runs.unrolling import Rollout
+from ssno.runs.options import Unrolling
 from ssno.training.interruption import TrainingInterrupted
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 VARIANTS = {
     "teacher forcing": {},
-    "free running": {"rollout": Rollout(forcing=(0.0,))},
-    "scheduled forcing and length": {"rollout": Rollout(forcing=(1.0, 0.5, 0.0), frames=(1, 2, 4))},
-    "truncated": {"rollout": Rollout(forcing=(0.0,), cut=3)},
-    "recomputed": {"rollout": Rollout(forcing=(0.5,), recompute=True)},
-    "pushforward": {"rollout": Rollout(pushforward=(0, 1, 2), frames=(3,))},
-    "average, cosine, no increment": {"ema": 0.9, "schedule": "cosine", "increment": False, "clip": 0.0},
+    "free running": {"unroll": Unrolling(teacher_forcing=(0.0,))},
+    "scheduled forcing and length": {"unroll": Unrolling(teacher_forcing=(1.0, 0.5, 0.0), frames=(1, 2, 4))},
+    "truncated": {"unroll": Unrolling(teacher_forcing=(0.0,), truncate=3)},
+    "recomputed": {"unroll": Unrolling(teacher_forcing=(0.5,), gradient_checkpointing=True)},
+    "pushforward": {"unroll": Unrolling(pushforward=(0, 1, 2), frames=(3,))},
+    "average, cosine, no increment": {"ema": 0.9, "schedule": "cosine", "predict_increment": False, "grad_clip": 0.0},
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_stopped_and_resumed_run_is_bitwise_the_uninterrupted_one(tmp_path, waves, valid_waves, variant) -> None:
-    settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8, "noise": 0.01, "reporter": Silent()}
+    settings = {"valid": valid_waves, "epochs": 3, "batch_size": 8, "noise_std": 0.01, "reporter": Silent()}
     settings |= VARIANTS[variant]
     train(tiny(), waves, folder=tmp_path / "whole", **settings)
     # In the middle, at the end of an epoch, after resuming twice; unrolling takes seconds.
@@ -156,7 +156,7 @@ def test_resuming_with_other_options_is_refused_and_names_them(tmp_path, waves, 
         train(tiny(), waves, stop_after=4, **settings)
     before = (tmp_path / "config.json").read_bytes()
     with pytest.raises(ValueError, match=r"cannot change these: train.noise \(was 0.001, now 0.5\)\. Leave them"):
-        train(tiny(), waves, resume=True, **settings, noise=0.5)
+        train(tiny(), waves, resume=True, **settings, noise_std=0.5)
     with pytest.raises(ValueError, match=r"cannot change these: data.shape \(was \[20, 8, 1, 16\], now"):
         train(tiny(), waves.select(indices=range(10)), resume=True, **settings)
     with pytest.raises(ValueError, match=r"`train.epochs` is 1, but the run in .* is already in epoch 2"):

@@ -15,11 +15,11 @@ from ssno.data.trajectories import Trajectories
 from ssno.models.baselines.unet import UNetConfig
 from ssno.plots.style import Figure, save
 from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
-from ssno.runs.claim import claimed
+from ssno.runs.lock import claimed
 from ssno.runs.log import Log
 from ssno.training.interruption import TrainingInterrupted
+from ssno.training.log import Silent
 from ssno.training.loop import Loop
-from ssno.training.reporter import Silent
 from ssno.training.train import train
 
 
@@ -201,7 +201,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_the_rehearsal_changes_nothing_of_the_run(tmp_path, waves, valid_waves, monkeypatch) -> None:
     """Not even what batch norm has counted."""
-    options = {"valid": valid_waves, "epochs": 2, "noise": 0.01}
+    options = {"valid": valid_waves, "epochs": 2, "noise_std": 0.01}
     for name in ("with", "without"):
         torch.manual_seed(0)
         train(UNetConfig.tiny().build(), waves, folder=tmp_path / name, **options)

@@ -12,11 +12,10 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.ssno import SSNOConfig
+from ssno.runs.load import load_forecaster
 from ssno.runs.options import TrainOptions
-from ssno.runs.saved import load_forecaster
-from ssno.training.batches import BatchSource
+from ssno.training.batches import BatchSource, drawn_grid, on_grids
 from ssno.training.estimate import estimate
-from ssno.training.grids import drawn_grid, on_grids
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.task import task_for
 from ssno.training.train import train
@@ -66,7 +65,7 @@ def test_two_axes_are_coarsened_in_proportion_and_trained() -> None:
     assert [view.shape[3:] for view in on_grids(data, (8, 12))] == [(8, 4), (12, 6)]
     model = SSNOConfig.tiny(n_dims=2)
     trained = train(model, data, valid=data, epochs=1, batch_size=1, grids=(8, 12, 16), compile=False)
-    answer = rollout(trained, data.select(points=8).read([0]).state[:, :4], 2, spacing=(0.25, 0.25))
+    answer = rollout(trained, data.select(resolution=8).read([0]).state[:, :4], 2, spacing=(0.25, 0.25))
     assert answer.shape == (1, 2, 1, 8, 4)
 
 

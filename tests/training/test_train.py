@@ -15,18 +15,18 @@ from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNO
 from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.load import load_forecaster
 from ssno.runs.log import read_log
-from ssno.runs.saved import load_forecaster
-from ssno.runs.unrolling import Rollout
+from ssno.runs.options import Unrolling
 from ssno.training.interruption import TrainingDiverged
-from ssno.training.reporter import Silent
+from ssno.training.log import Silent
 from ssno.training.train import train
 
 
 def test_workers_do_not_change_the_run(tmp_path, waves, valid_waves) -> None:
-    settings = {"valid": valid_waves, "epochs": 2, "batch_size": 8, "noise": 0.01, "reporter": Silent()}
-    train(tiny(), waves, folder=tmp_path / "none", workers=0, **settings)
-    train(tiny(), waves, folder=tmp_path / "two", workers=2, **settings)
+    settings = {"valid": valid_waves, "epochs": 2, "batch_size": 8, "noise_std": 0.01, "reporter": Silent()}
+    train(tiny(), waves, folder=tmp_path / "none", num_workers=0, **settings)
+    train(tiny(), waves, folder=tmp_path / "two", num_workers=2, **settings)
     assert outcome(tmp_path / "none") == outcome(tmp_path / "two")
 
 
@@ -59,8 +59,8 @@ def test_training_learns_and_the_saved_forecaster_is_the_returned_one(tmp_path, 
 
 def test_context_is_used_and_only_the_state_predicted(waves_with_context) -> None:
     data = waves_with_context
-    for alignment in ("same", "target"):
-        forecaster = train(tiny(in_channels=2), data, epochs=1, alignment=alignment, reporter=Silent())
+    for context_time in ("input", "target"):
+        forecaster = train(tiny(in_channels=2), data, epochs=1, context_time=context_time, reporter=Silent())
         frames = data.read(range(2))
         forecast = rollout(forecaster, frames.state[:, :4], 4, context=frames.context)
         assert forecast.shape == (2, 4, 1, 16)
@@ -77,7 +77,7 @@ def test_any_module_with_our_calling_convention_trains(tmp_path, waves, valid_wa
         def forward(self, frames):
             return self.filter(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
 
-    settings = {"epochs": 30, "batch_size": 4, "noise": 0.0, "learning_rate": 3e-2, "reporter": Silent()}
+    settings = {"epochs": 30, "batch_size": 4, "noise_std": 0.0, "learning_rate": 3e-2, "reporter": Silent()}
     forecaster = train(OwnModel(), waves, valid=valid_waves, folder=tmp_path, window=Window(size=1), **settings)
     assert score(forecaster, valid_waves).means["rel_l2_onestep"] < 0.2
 
@@ -96,7 +96,7 @@ def test_the_loop_pushes_forward_as_often_as_its_stage_says(waves, valid_waves) 
 
     model = Counting()
     settings = {"epochs": 3, "batch_size": 20, "window": Window(size=1), "reporter": Silent()}
-    train(model, waves, valid=valid_waves, rollout=Rollout(pushforward=(0, 1, 2)), **settings)
+    train(model, waves, valid=valid_waves, unroll=Unrolling(pushforward=(0, 1, 2)), **settings)
     assert model.calls == [True, False, True, False, False, True]
 
 
@@ -114,7 +114,7 @@ def test_checkpoints_are_kept_every_so_often(tmp_path, waves, valid_waves) -> No
 
 
 def test_the_best_weights_win_over_the_last(tmp_path, waves, valid_waves) -> None:
-    settings = {"epochs": 6, "learning_rate": 0.3, "schedule": "constant", "noise": 0.0, "reporter": Silent()}
+    settings = {"epochs": 6, "learning_rate": 0.3, "schedule": "constant", "noise_std": 0.0, "reporter": Silent()}
     forecaster = train(tiny(), waves, valid=valid_waves, folder=tmp_path, **settings)
     lines = [line for line in read_log(tmp_path) if line["kind"] == "epoch"]
     assert score(forecaster, valid_waves).means["rel_l2"] == min(line["rel_l2"] for line in lines)
@@ -157,8 +157,8 @@ def test_one_step_error_counts_predicted_frames_only() -> None:
         valid=data,
         epochs=1,
         normalisation="none",
-        increment=False,
-        noise=0.0,
+        predict_increment=False,
+        noise_std=0.0,
         learning_rate=1e-12,
         window=Window(size=3),
         reporter=Silent(),

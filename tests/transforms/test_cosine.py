@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.transforms.cosine import cosine_transform
+from ssno.transforms.periodic import cosine_transform
 
 
 @pytest.mark.parametrize("points", [1, 2, 7, 8])

@@ -7,8 +7,7 @@ from scipy.special import sph_harm_y
 from torch import Tensor
 
 from ssno.transforms import SphereGrid, SphereTransform, VectorTransform
-from ssno.transforms.legendre import legendre, legendre_tables
-from ssno.transforms.quadrature import clenshaw_curtis, gauss_legendre
+from ssno.transforms.sphere import clenshaw_curtis, gauss_legendre, legendre, legendre_tables
 
 GRIDS = [
     (SphereGrid(32, 64), 16),

@@ -1,9 +1,11 @@
 """What everything stands on: files, documents, amounts in words, provenance, requirements. Imports nothing of ours."""
 
-from ssno.base.amounts import byte_size, cost_rows, cost_words, duration
-from ssno.base.descriptions import description_from_json
-from ssno.base.documents import (
+from ssno.base.atomic_write import DISK_LIMITS, Kind, check_replaceable, whole_file, write_whole
+from ssno.base.checks import did_you_mean, nearest, require_one_of, require_pairs, require_positive, unknown_name
+from ssno.base.formatting import byte_size, cost_rows, cost_words, duration
+from ssno.base.json_io import (
     DocumentError,
+    description_from_json,
     from_text,
     number,
     read_document,
@@ -14,10 +16,6 @@ from ssno.base.documents import (
     write_json,
 )
 from ssno.base.provenance import available_cores, package_version, processor_name, provenance, source_commit
-from ssno.base.replaceable import Kind, check_replaceable
-from ssno.base.requirements import require_one_of, require_pairs, require_positive
-from ssno.base.suggestions import did_you_mean, nearest, unknown_name
-from ssno.base.whole import DISK_LIMITS, whole_file, write_whole
 
 __all__ = [
     "DISK_LIMITS",

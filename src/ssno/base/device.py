@@ -9,12 +9,30 @@ on the CPU.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from ssno.base.launched import number_here, processes_here
+from ssno.base.distributed_env import number_here, processes_here
 from ssno.base.provenance import processor_name
+
+# How many threads PyTorch computes with, for a while.
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Compute with so many threads inside; None leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# Which device computes: the one place that decides. Everything else follows the tensors it is given.
 
 CHOICES = "auto, cpu, cuda, cuda:N or mps"
 WITHOUT_FLOAT64 = ("mps",)

@@ -11,7 +11,7 @@ import rich.console
 from rich.segment import Segment
 from rich.text import Text
 
-from ssno.base.names import printable
+from ssno.base.formatting import printable
 
 
 class Console(rich.console.Console):

@@ -13,13 +13,22 @@ from pathlib import Path
 from rich.table import Table
 
 from ssno.base import cost_words, duration, to_text
-from ssno.base.process_memory import physical_memory
+from ssno.base.memory import physical_memory
 from ssno.base.terminal import Console
-from ssno.costs.cost import BenchmarkCase, Workload, contestants, foreseen_seconds, run_contest
-from ssno.costs.cost_table import Row, fastest, operations_table, store, stored, task_tables, time_table
-from ssno.costs.pareto import join, read_errors
-from ssno.native.precision import Precision
-from ssno.plots.pareto import pareto_figure
+from ssno.evaluation.cost import BenchmarkCase, Workload, contestants, foreseen_seconds, run_contest
+from ssno.evaluation.cost_table import (
+    Row,
+    fastest,
+    join,
+    operations_table,
+    read_errors,
+    store,
+    stored,
+    task_tables,
+    time_table,
+)
+from ssno.native.engine import Precision
+from ssno.plots.curves import pareto_figure
 from ssno.plots.style import save
 
 LEAST_ROUNDS = 3

@@ -7,13 +7,13 @@ from typing import Any
 import tyro
 
 from ssno.base import to_text
-from ssno.base.amounts import number
+from ssno.base.formatting import number
 from ssno.base.terminal import Console
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
 from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_text
-from ssno.models.bundled import resolve_checkpoint, results_folder
+from ssno.models.pretrained import resolve_checkpoint, results_folder
 from ssno.runs.layout import evaluation_file
 
 METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")

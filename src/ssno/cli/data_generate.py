@@ -18,14 +18,12 @@ from rich.table import Table
 
 from ssno.base import cost_words, duration
 from ssno.base.terminal import Console
-from ssno.cli.progress import progress
-from ssno.cli.shard import parse_part
+from ssno.cli.options import parse_part, progress
 from ssno.data.make.datasets import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
-from ssno.data.make.expected_cost import GenerationCost
 from ssno.data.make.generate import GenerationReport
 from ssno.data.make.generate import generate as generate_dataset
 from ssno.data.make.plan import Plan
-from ssno.data.make.produce import GenerationFailed
+from ssno.data.make.solve_shards import GenerationCost, GenerationFailed
 
 INTERRUPTED = 130
 
@@ -66,6 +64,10 @@ class Request:
     """Print the result as JSON."""
 
 
+SHOWN = {"points": "resolution"}
+"""What flags call options of problems."""
+
+
 def request_type(name: str) -> type[Request]:
     """`Request` plus one optional flag for every option of the dataset's problem."""
     problem = DATASETS[name].problem
@@ -78,7 +80,7 @@ def request_type(name: str) -> type[Request]:
             [f"(default: {values['paper']}", *(f"; {preset}: {value}" for preset, value in others.items()), ")"]
         )
         optional: Any = hints[option.name] | None
-        annotation: Any = Annotated[optional, tyro.conf.arg(help_behavior_hint=hint)]
+        annotation: Any = Annotated[optional, tyro.conf.arg(name=SHOWN.get(option.name), help_behavior_hint=hint)]
         flags.append((option.name, annotation, dataclasses.field(default=None)))
     return dataclasses.make_dataclass(f"Request{problem.__name__}", flags, bases=(Request,), frozen=True, kw_only=True)
 

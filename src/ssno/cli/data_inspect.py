@@ -20,7 +20,7 @@ from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.files.sampling import sampled
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import measured
-from ssno.plots.gallery import gallery
+from ssno.plots.fields import gallery
 from ssno.plots.style import check_picture, save
 
 SHOWN = {1: 4, 2: 2, 3: 1}  # trajectories drawn, by the number of space axes

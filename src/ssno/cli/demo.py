@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from ssno.base.terminal import Console
-from ssno.cli.progress import progress
-from ssno.experiments.demo import Demo, run_demo
+from ssno.cli.options import progress
+from ssno.paper.demo import Demo, run_demo
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
-from ssno.training.reporter import reporter_for
+from ssno.training.log import reporter_for
 
 
 def demo(*, out: Path = Path("demo"), epochs: int = Demo.epochs, trajectories: int = Demo.trajectories) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ssno.base import to_text
 from ssno.base.device import available_devices, device_name
-from ssno.base.process_memory import physical_memory
+from ssno.base.memory import physical_memory
 from ssno.base.provenance import available_cores, processor_name, source_commit
 from ssno.base.terminal import Console
 from ssno.cli.device import Device
@@ -60,7 +60,7 @@ def doctor(*, check: bool = False, device: Device = "auto", json: bool = False) 
 
 def report_check(device: str, *, as_json: bool) -> None:
     """The verdict of `--check`."""
-    from ssno.training.machine_check import ALLOWED, check_machine
+    from ssno.training.checks import ALLOWED, check_machine
 
     found = check_machine(device)
     trusted = not found.wrong

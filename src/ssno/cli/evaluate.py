@@ -7,23 +7,22 @@ import tyro
 from rich.table import Table
 
 from ssno.base import byte_size, duration, to_text
-from ssno.base.amounts import number
-from ssno.base.live_memory import peak_memory
+from ssno.base.formatting import number
+from ssno.base.memory import peak_memory
 from ssno.base.terminal import Console
-from ssno.cli.other_data import other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step
+from ssno.cli.options import other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.options import DataOptions
-from ssno.evaluation.comparison import metric_sheet
 from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import choose, described_by, first_forecasts, forecast_seconds, rows_of
+from ssno.evaluation.evaluate import choose, described_by, first_forecasts, forecast_seconds, metric_sheet, rows_of
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
 from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_text
-from ssno.models.stated import ReportedMetrics, reported_metrics
-from ssno.native.precision import Precision
-from ssno.runs.folder import open_run
+from ssno.models.pretrained import ReportedMetrics, reported_metrics
+from ssno.native.engine import Precision
+from ssno.runs.open import open_run
 
 LISTED = 8  # forecasts that ran away and are printed; --json has them all
 DISK_BYTES = 2**15
@@ -33,7 +32,7 @@ def evaluate(
     runs: tyro.conf.Positional[tuple[Path, ...]],
     *,
     split: str = "test",
-    points: tuple[int, ...] | None = None,
+    resolution: tuple[int, ...] | None = None,
     time_index: str | None = None,
     max_trajectories: int | None = None,
     data: str | None = None,
@@ -56,7 +55,8 @@ def evaluate(
     Args:
         runs: Folders of training runs, or of their checkpoints (runs/NAME/last); names of bundled checkpoints.
         split: train, valid or test.
-        points: Evaluate on a coarser grid of the stored data, --points 100, or one number per axis, --points 96 64:
+        resolution: Evaluate on a coarser grid of the stored data, --resolution 100, or one number per axis,
+        --resolution 96 64:
             every n-th point where that fits, else (periodic fields) what that grid resolves.
         time_index: Frames to use, START:STOP:STEP.
         max_trajectories: Only the first so many.
@@ -80,7 +80,7 @@ def evaluate(
     check_tables(csv, latex)
     chosen: dict[str, Any] = {
         "split": split,
-        "points": points,
+        "resolution": resolution,
         "time_index": time_index,
         "trajectories": max_trajectories,
         "precision": precision,
@@ -99,7 +99,7 @@ def evaluate(
     ]
     if data is not None:
         for opened, evaluation in zip(map(open_run, runs), found, strict=True):
-            if points is None:
+            if resolution is None:
                 warn_of_other_grid(opened, evaluation.points)
             warn_of_other_step(opened, evaluation.times)
     for evaluation in found:
@@ -195,14 +195,14 @@ def foresee(
     batch_size: int,
     data: str | DataOptions | None,
     split: str,
-    points: tuple[int, ...] | None,
+    resolution: tuple[int, ...] | None,
     time_index: str | None,
     trajectories: int | None,
     precision: Precision | None,
 ) -> dict[str, Any]:
     """What an evaluation would take, measured on one trajectory."""
     run = open_run(folder, precision=precision)
-    chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    chosen = choose(run, data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
     one = chosen.select(indices=range(1))
     # The rollout, and about as much again for one-step forecasts, rules and metrics.
     seconds = 2 * forecast_seconds(run.forecaster, one, together=1) * len(chosen)

@@ -9,14 +9,12 @@ from rich.text import Text
 
 from ssno.base import to_text
 from ssno.base.terminal import Console
-from ssno.evaluation.findings import RunInspection, inspect_run
-from ssno.evaluation.inspection import MEMORY
-from ssno.plots.kernels import kernel_panels, memory_weights
-from ssno.plots.modes import mode_ridges
+from ssno.evaluation.inspection import MEMORY, RunInspection, inspect_run
+from ssno.plots.modes import kernel_panels, memory_weights, mode_ridges
 from ssno.plots.style import save
-from ssno.runs.folder import open_run
 from ssno.runs.layout import INSPECT
-from ssno.runs.links import folder_for
+from ssno.runs.lock import folder_for
+from ssno.runs.open import open_run
 
 ARROWS = {"forward": "→", "backward": "←"}
 

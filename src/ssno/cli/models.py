@@ -10,15 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ssno.base import byte_size, to_text
-from ssno.base.amounts import number
+from ssno.base.formatting import number
 from ssno.base.terminal import Console
-from ssno.models.bundled import bundled_folders
-from ssno.models.config import OperatorConfig
-from ssno.models.count import parameters_of
-from ssno.models.history import FramesConfig, MemoryConfig
-from ssno.models.pretrained import FILES, read_model_document
+from ssno.models.config import FramesConfig, MemoryConfig, OperatorConfig
+from ssno.models.operator import parameters_of
+from ssno.models.pretrained import FILES, bundled_folders, read_model_document, reported_metrics
 from ssno.models.registry import known_models, model_config
-from ssno.models.stated import reported_metrics
 
 
 def models(*, json: bool = False) -> None:

@@ -9,18 +9,16 @@ from rich.table import Table
 
 from ssno.base import cost_rows, to_text
 from ssno.base.terminal import Console
-from ssno.cli.divergence import exits_without_frames, tell, warn_of_horizon
-from ssno.cli.other_data import warn_of_other_data
-from ssno.cli.progress import progress
+from ssno.cli.options import exits_without_frames, progress, tell, warn_of_horizon, warn_of_other_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
-from ssno.data.store.growing import block_frames
+from ssno.data.store.storage import block_frames
 from ssno.data.units import measured
+from ssno.forecasting.divergence import OnDivergence
 from ssno.forecasting.predict import Prediction, plan_prediction, trial
 from ssno.forecasting.predict import predict as predict_to_file
-from ssno.forecasting.runaway import OnDivergence
-from ssno.native.precision import Precision
-from ssno.runs.folder import open_run
+from ssno.native.engine import Precision
+from ssno.runs.open import open_run
 from ssno.training.interruption import EXIT_DIVERGED
 
 
@@ -33,7 +31,7 @@ def predict(
     given: int | None = None,
     trajectories: tuple[int, ...] = (),
     split: str = "all",
-    points: tuple[int, ...] | None = None,
+    resolution: tuple[int, ...] | None = None,
     time_index: str | None = None,
     time_step: float | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
@@ -59,7 +57,8 @@ def predict(
             used after them.
         trajectories: Trajectories to forecast; all if not said.
         split: Which part of a divided dataset: train, valid, test or all.
-        points: Coarsen the input to this many points along the first axis, or along each: every n-th point where that
+        resolution: Coarsen the input to this many points along the first axis, or along each: every n-th point where
+        that
             fits, else (periodic fields) what that grid resolves.
         time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
         time_step: Time between frames, if the input holds a single one.
@@ -75,9 +74,9 @@ def predict(
     opened = open_run(run, precision=precision)
     forecaster = opened.forecaster
     # Forecasts go on from the end of a whole trajectory, not of the pieces that were trained on.
-    alike = replace(opened, data=replace(opened.alike(input, read), cut=None, time_index=None))
-    data = alike.load(split, points=points, time_index=time_index)
-    warn_of_other_data(opened, data, points_asked=points is not None)
+    alike = replace(opened, data=replace(opened.alike(input, read), segment=None, time_index=None))
+    data = alike.load(split, resolution=resolution, time_index=time_index)
+    warn_of_other_data(opened, data, resolution_given=resolution is not None)
     data = data.select(indices=trajectories) if trajectories else data
     if dry_run:
         job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)

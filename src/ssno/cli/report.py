@@ -6,12 +6,12 @@ from typing import Annotated
 import tyro
 
 from ssno.base import byte_size, to_text
-from ssno.cli.other_data import other_data, warn_of_other_data
+from ssno.cli.options import other_data, warn_of_other_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS
 from ssno.evaluation.evaluate import choose
 from ssno.report.make import make_report
-from ssno.runs.folder import open_run
+from ssno.runs.open import open_run
 
 
 def report(
@@ -20,7 +20,7 @@ def report(
     data: str | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     split: str = "test",
-    points: int | None = None,
+    resolution: int | None = None,
     ensemble: bool = False,
     out: Path | None = None,
     json: bool = False,
@@ -35,7 +35,7 @@ def report(
         data: Other data than the runs': a dataset's name, a file or a folder, read with the options of each run's own.
         read: How to read those other data, where neither the file says it nor the run; of several runs, the first.
         split: Which part of the data: train, valid or test.
-        points: Grid points along the first axis, to report on another resolution.
+        resolution: Grid points along the first axis, to report on another resolution.
         ensemble: Also take all runs together: their mean forecast, its uncertainty, and whether that is honest.
         out: The file; if not given, report.html in the folder of the run (./runs/pretrained/NAME if bundled), and of
             several runs report-A-B.html beside their folders. An earlier page is replaced, no other file.
@@ -44,9 +44,9 @@ def report(
     other = other_data(runs[0], data, read) if runs else None
     for run in runs if other is not None else ():
         opened = open_run(run)
-        found = choose(opened, other, split, points=points, time_index=None, trajectories=None)
-        warn_of_other_data(opened, found, points_asked=points is not None)
-    path = make_report(runs, data=other, split=split, points=points, ensemble=ensemble, out=out)
+        found = choose(opened, other, split, resolution=resolution, time_index=None, trajectories=None)
+        warn_of_other_data(opened, found, resolution_given=resolution is not None)
+    path = make_report(runs, data=other, split=split, resolution=resolution, ensemble=ensemble, out=out)
     written = path.stat().st_size
     if json:
         print(to_text({"path": str(path), "bytes": written}, indent=2))

@@ -21,17 +21,14 @@ from rich.text import Text
 from ssno.base import duration, to_text
 from ssno.base.provenance import available_cores
 from ssno.base.terminal import Console
-from ssno.cli.clock import moment
 from ssno.cli.data_generate import describe
-from ssno.cli.progress import progress
-from ssno.experiments.campaign import collect, foresee, foresee_data, is_done, make_data, run_trials
-from ssno.experiments.catalogue import EXPERIMENTS, find_experiment
-from ssno.experiments.conclusions import document, store
-from ssno.experiments.experiment import Experiment, Finding
-from ssno.experiments.page import write_page
-from ssno.experiments.status import standings
-from ssno.experiments.status import status as status_of
-from ssno.experiments.trial import Scale, Trial
+from ssno.cli.options import moment, progress
+from ssno.paper.catalogue import EXPERIMENTS, find_experiment
+from ssno.paper.experiment import Experiment, Finding
+from ssno.paper.page import document, store, write_page
+from ssno.paper.runner import collect, foresee, foresee_data, is_done, make_data, run_trials, standings
+from ssno.paper.runner import status as status_of
+from ssno.paper.trial import Scale, Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 
 

@@ -10,27 +10,24 @@ import tyro
 from rich.table import Table
 
 from ssno.base import to_text
-from ssno.base.amounts import number
-from ssno.base.names import as_file_name
+from ssno.base.formatting import as_file_name, number
 from ssno.base.terminal import Console
-from ssno.cli.divergence import exits_without_frames, tell, warn_of_horizon
-from ssno.cli.other_data import other_data, warn_of_other_data
+from ssno.cli.options import exits_without_frames, other_data, tell, warn_of_horizon, warn_of_other_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.files.readers.registry import DEFAULTS as AS_STORED
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.forecasting.runaway import OnDivergence
-from ssno.metrics.relative import frame_errors
+from ssno.forecasting.divergence import OnDivergence
+from ssno.forecasting.metrics import frame_errors
 from ssno.plots.animation import DEFAULTS, AnimationOptions
-from ssno.plots.bands import band_of, error_bands
+from ssno.plots.curves import band_of, error_bands
 from ssno.plots.foils import flow_pictures
 from ssno.plots.forecasts import moving_picture, still_picture
-from ssno.plots.labels import labels_of
-from ssno.plots.style import save
-from ssno.runs.folder import open_run
+from ssno.plots.style import labels_of, save
 from ssno.runs.layout import ROLLOUT
-from ssno.runs.links import folder_for
+from ssno.runs.lock import folder_for
+from ssno.runs.open import open_run
 from ssno.training.interruption import EXIT_DIVERGED
 
 
@@ -41,7 +38,7 @@ def rollout(
     split: str = "test",
     data: str | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = AS_STORED,
-    points: int | None = None,
+    resolution: int | None = None,
     draw: bool = True,
     animate: bool = True,
     animation: AnimationOptions = DEFAULTS,
@@ -62,7 +59,7 @@ def rollout(
         split: Where they are: train, valid or test.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         read: How to read those other data, where neither the file says it nor the run.
-        points: Grid points along the first axis, to forecast at another resolution than that of training.
+        resolution: Grid points along the first axis, to forecast at another resolution than that of training.
         draw: Draw panels.
         animate: Make animations.
         animation: How animations look.
@@ -73,16 +70,16 @@ def rollout(
     opened = open_run(run)
     other = other_data(run, data, read)
     if other is None:
-        trajectories = opened.load(split, points=points)
+        trajectories = opened.load(split, resolution=resolution)
     else:
-        trajectories = replace(opened, data=described_by(opened, other)).load(split, points=points)
-        warn_of_other_data(opened, trajectories, points_asked=points is not None)
+        trajectories = replace(opened, data=described_by(opened, other)).load(split, resolution=resolution)
+        warn_of_other_data(opened, trajectories, resolution_given=resolution is not None)
     asked = len(opened.forecaster.window.plan(len(trajectories.times)).predicted)
     warn_of_horizon(opened, asked)
     with exits_without_frames():
         seen = make_examples(opened.forecaster, trajectories, index, on_divergence=on_divergence)
     folder = folder_for(opened.folder, ROLLOUT) if out is None else out
-    suffix = "" if points is None else f"-{points}"
+    suffix = "" if resolution is None else f"-{resolution}"
     pictures = [
         picture
         for row in range(len(index))

@@ -14,14 +14,12 @@ import tyro
 
 from ssno.base import to_text, unknown_name
 from ssno.base.terminal import Console
-from ssno.cli.clock import moment
-from ssno.cli.progress import progress
-from ssno.cli.shard import parse_part
+from ssno.cli.options import moment, parse_part, progress
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
-from ssno.experiments.campaign import collect, is_done, metric_names, run_trials
-from ssno.experiments.results import Results
-from ssno.experiments.sweep import read_sweep, share
-from ssno.experiments.trial import Trial
+from ssno.paper.results import Results
+from ssno.paper.runner import collect, is_done, metric_names, run_trials
+from ssno.paper.sweep import read_sweep, share
+from ssno.paper.trial import Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 
 

@@ -1,7 +1,7 @@
 """`ssno train DATASET`: train a model, or resume a run.
 
     ssno train ks --model.d-state 32 --train.epochs 50
-    ssno train ks --model ffno --recipe paper --data.points 64
+    ssno train ks --model ffno --recipe paper --data.resolution 64
     ssno train --config run.json
     ssno train --resume --name ks-ssno
     ssno train ks --nproc 2
@@ -12,42 +12,118 @@ defaults come from.
 """
 
 import dataclasses
+import itertools
 import json as json_format
 import re
 import sys
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, get_args
+from typing import Annotated, Any, Generic, get_args, get_type_hints
 
 import tyro
 from rich.table import Table
 
 from ssno.base import byte_size, cost_rows, duration
-from ssno.base.launched import is_first
-from ssno.base.names import printable
+from ssno.base.distributed_env import is_first
+from ssno.base.formatting import printable
 from ssno.base.terminal import Console
-from ssno.cli.clock import moment
 from ssno.cli.device import Device, computing_on
 from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
-from ssno.cli.train_help import hints, with_hints
-from ssno.data.defaults import dataset_conventions
+from ssno.cli.options import moment
 from ssno.data.load import find
 from ssno.data.make.datasets import generate_command
 from ssno.data.options import DataOptions
+from ssno.data.windows import dataset_conventions
 from ssno.models.registry import named_model
+from ssno.pde.problems.problem import Axis
 from ssno.runs.layout import is_run
 from ssno.runs.log import Logger
 from ssno.runs.options import Recipe, TrainOptions, recipe
-from ssno.runs.resuming import leaves
-from ssno.runs.run import ModelConfig, Run, read_run
+from ssno.runs.run import ModelConfig, Run, leaves, read_run
+from ssno.training.checks import check_resume
 from ssno.training.estimate import estimate
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
-from ssno.training.launch import launch
-from ssno.training.resume_check import check_resume
+from ssno.training.processes import launch
 from ssno.training.task import task_of_run
 from ssno.training.train import run_task
+
+# What `ssno train --help` says about defaults: those that a run will use, which recipe and data may decide.
+#
+# The recipe completes a run for imaginary data of every kind (`Run.suited`, as it does for real ones). Options that
+# then differ from the defaults of their dataclass are told as "by the recipe" with the values they may take, or, if
+# they differ without a recipe too, as "from the data".
+
+MOST_VALUES = 3
+GRIDS = (4, 512)
+CHANNELS = ((1, 0), (2, 4))
+"""Predicted and known."""
+
+
+def hints(run: Run[Any], *, recipe: Recipe | None, dataset: str) -> dict[str, str]:
+    """What help says in place of a default, by the dotted names of the options that recipe or data change."""
+    by_data, by_recipe = (completions(run, chosen, dataset) for chosen in (None, recipe))
+    said = {}
+    for name, usual in leaves(run.to_json()):
+        if any(other[name] != usual for other in by_data):
+            values = [other[name] for other in by_data]
+            alike = all(value == values[0] for value in values)  # by the model
+            said[name] = f"(default: {shown(values[0])})" if alike else "(from the data)"
+        elif any(other[name] != usual for other in by_recipe):
+            said[name] = f"(by the recipe{choices([other[name] for other in by_recipe])})"
+    return said
+
+
+def choices(values: Sequence[Any]) -> str:
+    """Different values in words, if there are few. Axes that differ have values of their own, among these."""
+    single = list(dict.fromkeys(shown(value) for value in values if not isinstance(value, tuple)))
+    each = {shown(part) for value in values if isinstance(value, tuple) for part in value}
+    if len(single) > MOST_VALUES or not each <= set(single):
+        return ", depending on the data"
+    return f": {' or '.join(single)}" + (", depending on the data" if len(single) > 1 else "")
+
+
+def completions(run: Run[Any], recipe: Recipe | None, dataset: str) -> list[dict[str, Any]]:
+    """The options of a run on imaginary data: one to three axes, periodic or with walls, coarse or fine."""
+    found = []
+    for count, points, channels in itertools.product((1, 2, 3), GRIDS, CHANNELS):
+        for periodic in itertools.product((True, False), repeat=count):
+            axes = [Axis(f"x{i}", 1.0, points, periodic=flag) for i, flag in enumerate(periodic)]
+            try:
+                suited = run.suited(axes, *channels, dataset=dataset, recipe=recipe)
+            except ValueError:  # a model that is not made for such data
+                continue
+            found.append(dict(leaves(suited.to_json())))
+    return found
+
+
+def shown(value: Any) -> str:
+    """A value in few digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def with_hints(value: Any, said: Mapping[str, str], where: str = "") -> Any:
+    """The same description, of a type whose help says these words."""
+    types, options, values = get_type_hints(type(value), include_extras=True), [], {}
+    for option in fields(value):
+        name, mine = f"{where}{option.name}", getattr(value, option.name)
+        kind: Any = types[option.name]
+        if is_dataclass(mine):
+            mine = with_hints(mine, said, f"{name}.")
+            kind = type(mine)
+        if name in said:
+            kind = Annotated[kind, tyro.conf.arg(help_behavior_hint=said[name])]
+        options.append((option.name, kind, field(default=mine)))
+        values[option.name] = mine
+    described = {"__doc__": type(value).__doc__}
+    base: Any = Run[type(values["model"])] if isinstance(value, Run) else type(value)  # type: ignore[misc]
+    made = make_dataclass(type(value).__name__, options, bases=(base,), namespace=described, frozen=True)
+    return made(**values)
+
+
+# `ssno train DATASET`: train a model, or resume a run.
 
 
 @dataclass(frozen=True)
@@ -113,7 +189,7 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
     clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
     if command.run.start_from is not None and clash:
         raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
-    units = sorted({"train.normalisation", "train.increment"} & given)
+    units = sorted({"train.normalisation", "train.predict_increment"} & given)
     if command.run.start_from is not None and units and not command.run.train.refit_normalisation:
         raise ValueError(
             f"`--start-from` keeps the units of that run. Leave out {', '.join(units)}, or give "
@@ -187,7 +263,7 @@ def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
     dataset = named_dataset(words, run) or run.data.name
     usual = dataset_conventions(dataset)
     if "--config" not in chosen:
-        run = replace(run, alignment=usual.alignment)
+        run = replace(run, context_time=usual.context_time)
     if "--recipe" in chosen or "--config" not in chosen:
         run = replace(run, train=recipe(chosen.get("--recipe", "fast"), dataset=dataset))  # type: ignore[arg-type]
     default: Command[Any] = Command(dataset=dataset, run=run)
@@ -235,7 +311,7 @@ def given_names(words: list[str], chosen: dict[str, str], *, named: bool) -> set
     typed |= {"model.model"} if "--model" in chosen else set()
     if "--recipe" in chosen:  # its batch size depends on data and processes: a run keeps the one it began with
         typed |= {f"train.{option.name}" for option in dataclasses.fields(TrainOptions)} - {"train.batch_size"}
-    return typed | ({"data", "model", "train", "window", "alignment"} if "--config" in chosen else set())
+    return typed | ({"data", "model", "train", "window", "context_time"} if "--config" in chosen else set())
 
 
 def overridden(saved: Run[Any], wanted: Run[Any], given: set[str]) -> Run[Any]:
@@ -303,7 +379,7 @@ def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     if cost["seconds"] is None:
         print(
             "The run does not fit, so no step was tried. Lower --train.batch-size; if the model is unrolled, "
-            "--train.rollout.recompute, --train.rollout.cut or fewer --train.rollout.frames need less."
+            "--train.unroll.gradient-checkpointing, --train.unroll.truncate or fewer --train.unroll.frames need less."
         )
 
 

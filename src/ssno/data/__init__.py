@@ -1,8 +1,6 @@
 """Trajectories: generated, read from files, normalised, divided and windowed. Built on `ssno.pde`."""
 
 from ssno.data.context import choose_context
-from ssno.data.defaults import Defaults, dataset_conventions
-from ssno.data.division import holdout, split_trajectories
 from ssno.data.errors import DataError
 from ssno.data.files.inspection import Inspection, inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
@@ -13,17 +11,17 @@ from ssno.data.make.plan import Plan
 from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
 from ssno.data.options import DataOptions
 from ssno.data.reduction import Reduction
+from ssno.data.splits import holdout, split_trajectories
 from ssno.data.store.convert import convert_data
-from ssno.data.store.growing import FrameWriter
-from ssno.data.store.storage import Layout
+from ssno.data.store.storage import FrameWriter, Layout
 from ssno.data.store.verify import Verification, verify
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import Alignment, Window, WindowPlan
+from ssno.data.windows import ContextTime, Defaults, Window, WindowPlan, dataset_conventions
 
 __all__ = [
     "DATASETS",
     "AffineMap",
-    "Alignment",
+    "ContextTime",
     "DataError",
     "DataOptions",
     "Defaults",

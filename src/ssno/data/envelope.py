@@ -25,8 +25,8 @@ from torch import Tensor
 from ssno.data.normalise import AffineMap
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.pde.problems.problem import Axis, GridType
-from ssno.transforms.cosine import cosine_transform
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.transforms.periodic import cosine_transform
+from ssno.transforms.sphere import SphereGrid
 
 LOW, HIGH, MEAN, BANDS = 0, 1, 2, 3  # places along q; bands begin at the last
 BEYOND = 0.25
@@ -256,7 +256,7 @@ class Surveyor:
 
     def __init__(self, data: Trajectories):
         self.gauge, self.mask = Gauge(data.axes, data.grid_type), data.mask_channel
-        self.first = int(data.grid_type == "points")  # before, there is no flow yet (`ssno.data.moments`)
+        self.first = int(data.grid_type == "points")  # before, there is no flow yet (`ssno.data.normalise`)
         self.envelope: Envelope | None = None
 
     def look_at(self, chunk: Frames) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from ssno.base.suggestions import did_you_mean
+from ssno.base.checks import did_you_mean
 from ssno.data.errors import DataError
 from ssno.pde.problems.problem import Axis
 

@@ -13,22 +13,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ssno.data.concatenate import concatenate
-from ssno.data.defaults import dataset_conventions
-from ssno.data.division import FRACTIONS, holdout, split_trajectories
+from ssno.data.context import NONE, choose_context
 from ssno.data.errors import DataError
+from ssno.data.files.readers import well
 from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans
 from ssno.data.files.readers.plain import to_the_shortest
-from ssno.data.files.readers.poseidon import chunks_of
 from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
+from ssno.data.files.readers.public import chunks_of
 from ssno.data.files.readers.registry import examine, open_contents
 from ssno.data.files.readers.zarr import is_zarr
-from ssno.data.files.regular import check_regular, why_not_regular
+from ssno.data.files.sandbox.parent import check_regular, why_not_regular
 from ssno.data.make.datasets import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
 from ssno.data.reduction import How, Points, fitting
-from ssno.data.seeds import SPLITS
+from ssno.data.splits import FRACTIONS, SPLITS, holdout, split_trajectories
 from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
-from ssno.data.trajectories import DEFAULT_LIMIT, Indices, Trajectories
+from ssno.data.trajectories import DEFAULT_LIMIT, NAN, Indices, Trajectories, concatenate
+from ssno.data.windows import dataset_conventions
 
 CALLED = {"train": ("train",), "valid": ("valid", "val", "validation"), "test": ("test",)}  # folders and files
 SUFFIXES = {".h5", ".hdf5", ".nc", ".npz", ".npy", ".mat", ".csv", ".tsv"}
@@ -41,22 +41,22 @@ def load_dataset(
     root: str | Path = "data",
     preset: str | None = None,
     time_index: Indices | None = None,
-    points: Points | None = None,
+    resolution: Points | None = None,
     reduction: How | None = "stride",
-    cut: int | None = None,
+    segment: int | None = None,
     splits: Sequence[float | int] | None = None,
     limit: int = DEFAULT_LIMIT,
     **read: Any,
 ) -> Trajectories:
     """One split ("train", "valid", "test" or "all") of a generated dataset, a folder or a file.
 
-    A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `points` default to
-    what the literature uses for published and generated datasets (`ssno.data.defaults`), and to everything of files
+    A name is looked up in `root`, at the given `preset` or the largest there. `time_index` and `resolution` default to
+    what the literature uses for published and generated datasets (`ssno.data.windows`), and to everything of files
     of your own, whatever they are called; `slice(None)` takes every stored frame. With
     `reduction=None` any coarser periodic grid will do: every n-th point where that fits, else the band-limited part.
     A file that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
-    validation, the last tenth of those for training is held out. `cut` first turns long runs into pieces of that many
-    frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
+    validation, the last tenth of those for training is held out. `segment` first turns long runs into pieces of that
+    many frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
     the fields of `ReadOptions` (`ssno.data.files.readers.protocol`). `limit` is what one `read` may take, in bytes.
     """
     if split not in (*SPLITS, WHOLE):
@@ -71,13 +71,13 @@ def load_dataset(
 
     def view(data: Trajectories) -> Trajectories:
         usual = dataset_conventions(data.conventions)
-        coarse = points
-        if points is None and usual.points is not None and data.axes[0].points > usual.points:
-            coarse = usual.points
+        coarse = resolution
+        if resolution is None and usual.resolution is not None and data.axes[0].points > usual.resolution:
+            coarse = usual.resolution
         frames = usual.frames_of(len(data.times)) if time_index is None else time_index
         how = reduction or ("stride" if coarse is None else fitting(data.axes, coarse))
-        data = replace(data, limit=limit).select(time_index=frames, points=coarse, reduction=how)
-        return data if cut is None else data.cut(cut)
+        data = replace(data, limit=limit).select(time_index=frames, resolution=coarse, reduction=how)
+        return data if segment is None else data.cut(segment)
 
     if split == WHOLE:
         return view(concatenate(list(found.values())))
@@ -244,3 +244,47 @@ def parse_index(text: str) -> slice:
         return slice(*numbers)
     except ValueError:
         raise ValueError(f"`time_index` must be START:STOP:STEP, as 0:140:7 or ::10, got {text!r}.") from None
+
+
+# Reading one more file as the first of its kind was read: what the user said once need not be said again.
+#
+#     read_alike("today.h5", of_the_run, given)     axes, names, times, coordinates and mask as in training
+#     with_fields(data, ("feed", "solid"), "solid") the known fields and the mask that a model was trained with
+#
+# Files in our own layout (forecasts, converted and generated datasets) describe themselves; of others the options of
+# the first file hold, except those that the user gives anew.
+
+RIVALS = (("dt", "times", "resample"), ("lengths", "coordinates"))
+"""Options that say the same thing: one that is given anew replaces the others."""
+
+
+def read_alike(path: str | Path, own: ReadOptions, given: ReadOptions) -> ReadOptions:
+    """What to say about the file or folder at `path`: what is `given`, and what was said about one's `own` data."""
+    if in_our_layout(Path(path)):
+        return given
+    replaced = {name for rivals in RIVALS if given.given & set(rivals) for name in rivals}
+    kept = own.given - given.given - replaced - {"viscosity"}  # which says of generated data which they are
+    return replace(given, **{name: getattr(own, name) for name in kept})
+
+
+def in_our_layout(path: Path) -> bool:
+    """Whether data describe themselves: a dataset's name, a folder of ours, or files in the layout of The Well."""
+    if not path.exists() or (path / MANIFEST).is_file():
+        return True
+    if path.is_dir() and not is_zarr(path):
+        folders = [path, *(path / name for name in ("data", *SPLITS)), *(path / "data" / name for name in SPLITS)]
+        files = [file for folder in folders if folder.is_dir() for file in data_files(folder, root=path)]
+        return bool(files) and in_our_layout(files[0])
+    return well.recognise(examine(path, budget=0))
+
+
+def with_fields(data: Trajectories, context: Sequence[str], mask: str | None) -> Trajectories:
+    """The same trajectories with these known fields and this mask, if they are there; else as they are."""
+    wanted = tuple(context)
+    if data.context_fields != wanted and set(wanted) <= {*data.fields, *data.context_fields}:
+        data = choose_context(data, wanted or NONE)
+    if mask is not None and data.mask is None and mask in data.context_fields:
+        data = data.masked(mask)
+    elif mask == "mask" and (*data.context_fields, mask) == wanted:
+        data = data.masked(NAN)
+    return data

@@ -21,14 +21,14 @@ class DataOptions(ReadOptions):
     """Folder or file to read instead of looking the name up."""
     preset: str | None = None
     """Size of a generated dataset: tiny, small or paper; by default the largest there is."""
-    points: int | None = None
+    resolution: int | None = None
     """Coarsen the grid to this many points along the first axis, others in proportion; by default what the literature
     uses."""
     reduction: How = "stride"
     """How to coarsen: take every n-th point, average cells, or cut the spectrum."""
     time_index: str | None = None
     """Frames to use, start:stop:step; by default what the literature uses."""
-    cut: int | None = None
+    segment: int | None = None
     """Cut long runs into pieces of this many frames."""
     train: int | None = None
     """Use only the first so many training trajectories."""
@@ -37,17 +37,17 @@ class DataOptions(ReadOptions):
     splits: tuple[float, ...] | None = None
     """Fractions or counts for train, valid, test when a file is not divided."""
 
-    def load(self, split: str, *, points: Points | None = None) -> Trajectories:
+    def load(self, split: str, *, resolution: Points | None = None) -> Trajectories:
         """The trajectories of a split, or the same on another grid; nothing is read but descriptions."""
-        fits = points is not None and self.reduction == "stride"
+        fits = resolution is not None and self.reduction == "stride"
         data = load_dataset(
             self.path or self.name,
             split,
             preset=self.preset,
-            points=self.points if points is None else points,
+            resolution=self.resolution if resolution is None else resolution,
             reduction=None if fits else self.reduction,
             time_index=None if self.time_index is None else parse_index(self.time_index),
-            cut=self.cut,
+            segment=self.segment,
             splits=self.splits,
             **{field.name: getattr(self, field.name) for field in fields(ReadOptions)},
         )

@@ -1,6 +1,6 @@
 """Trajectories: what every dataset looks like to the rest of the library.
 
-    data = load_dataset("ks", "train").select(points=64)       # nothing read yet
+    data = load_dataset("ks", "train").select(resolution=64)       # nothing read yet
     frames = data.read([0, 5, 9])                              # frames.state: (3, 26, 1, 64) float32
 
 `Trajectories` is a lazy view: it knows names, times, grid and where the numbers are, and reads only what
@@ -15,7 +15,7 @@ z).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -29,9 +29,36 @@ from ssno.data.files.blocks import Part, default_fields, split_channels
 from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import Periodic, box, uniform_step
 from ssno.data.reduction import How, Reduction, coarse_points, strides
-from ssno.data.sizes import trajectory_bytes
-from ssno.data.units import NO_UNITS, PhysicalUnits
+from ssno.data.units import NO_UNITS, PhysicalUnits, merged
 from ssno.pde.problems.problem import Axis, GridType
+
+# How large a trajectory is: 4 bytes (float32) times frames, channels and points, known fields counted as varying.
+
+
+@runtime_checkable
+class Described(Protocol):
+    """Anything that says what its trajectories look like: a problem, a layout, a set of trajectories."""
+
+    @property
+    def fields(self) -> tuple[str, ...]: ...
+
+    @property
+    def context_fields(self) -> tuple[str, ...]: ...
+
+    @property
+    def times(self) -> np.ndarray: ...
+
+    @property
+    def axes(self) -> Sequence[Axis]: ...
+
+
+def trajectory_bytes(described: Described) -> int:
+    """Bytes of one trajectory before compression."""
+    channels = len(described.fields) + len(described.context_fields)
+    return 4 * len(described.times) * channels * prod(axis.points for axis in described.axes)
+
+
+# Trajectories: what every dataset looks like to the rest of the library.
 
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
 DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take
@@ -59,7 +86,7 @@ class Trajectories:
     """A lazy set of trajectories on one grid. Make one with `load_dataset` or `Trajectories.from_array`.
 
     `rows` says where trajectory n is: part, row in that part, first frame. `frame_index` counts from that
-    frame. `conventions` is the published dataset whose conventions hold (`ssno.data.defaults`), whatever the name.
+    frame. `conventions` is the published dataset whose conventions hold (`ssno.data.windows`), whatever the name.
     `units` are those that the files state.
     """
 
@@ -228,13 +255,13 @@ class Trajectories:
         self,
         *,
         time_index: Indices | None = None,
-        points: int | tuple[int, ...] | None = None,
+        resolution: int | tuple[int, ...] | None = None,
         reduction: How = "stride",
         indices: Indices | None = None,
     ) -> "Trajectories":
         """Another view: some frames, some trajectories, fewer points.
 
-        `points` counts along the first axis and the others shrink in proportion; or one number per axis.
+        `resolution` counts points along the first axis and the others shrink in proportion; or one number per axis.
         """
         view = self
         if time_index is not None:
@@ -244,12 +271,14 @@ class Trajectories:
             if (np.diff(chosen) <= 0).any():
                 raise DataError(f"`time_index` must increase, got {chosen.tolist()}.")
             view = replace(view, times=view.times[chosen], frame_index=view.frame_index[chosen])
-        if points is not None:
+        if resolution is not None:
             if self.grid_type == "points":
-                raise DataError(f"{self.name!r} is a cloud of points, which cannot be coarsened; leave `points` out.")
+                raise DataError(
+                    f"{self.name!r} is a cloud of points, which cannot be coarsened; leave `resolution` out."
+                )
             if self.mask is not None and reduction != "stride":
                 raise DataError(f"{self.name!r} has a mask; use reduction='stride', which mixes no points.")
-            step = Reduction(coarse_points(self.axes, points), reduction)
+            step = Reduction(coarse_points(self.axes, resolution), reduction)
             coarse = step.applied_to(self.axes)
             if reduction == "stride" and not self.reductions:
                 finer = strides(self.axes, step.points)
@@ -410,3 +439,46 @@ def _as_slice(index: Int[np.ndarray, " t"]) -> tuple[slice, slice | Int[np.ndarr
     covered = slice(int(index[0]), int(index[-1]) + 1, step)
     inner = (index - index[0]) // step
     return covered, slice(None) if len(inner) == inner[-1] + 1 else inner
+
+
+# Several files of trajectories as one set.
+
+
+def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
+    """Trajectories of several files, one after the other. Names, times and grids must agree."""
+    first = sets[0]
+    for other in sets[1:]:
+        for what in (
+            "name",
+            "fields",
+            "context_fields",
+            "mask",
+            "mask_from_nan",
+            "grid_type",
+            "axes",
+            "steps",
+            "reductions",
+        ):
+            if getattr(other, what) != getattr(first, what):
+                raise DataError(
+                    f"Files do not belong together: {what} is {getattr(first, what)} in {_where(first)} but "
+                    f"{getattr(other, what)} in {_where(other)}."
+                )
+        if len(first.times) != len(other.times) or not np.allclose(first.times, other.times, rtol=1e-6, atol=0):
+            raise DataError(f"Files do not belong together: times differ between {_where(first)} and {_where(other)}.")
+    offsets = np.cumsum([0, *(len(data.parts) for data in sets[:-1])])
+    rows = [data.rows + np.array([offset, 0, 0]) for data, offset in zip(sets, offsets, strict=True)]
+    shared = set.intersection(*(set(data.parameters) for data in sets))
+    units, remarks = merged([data.units for data in sets])
+    return replace(
+        first,
+        parts=tuple(part for data in sets for part in data.parts),
+        rows=np.concatenate(rows),
+        parameters={key: np.concatenate([data.parameters[key] for data in sets]) for key in sorted(shared)},
+        notes=tuple(dict.fromkeys([*(note for data in sets for note in data.notes), *remarks])),
+        units=units,
+    )
+
+
+def _where(data: Trajectories) -> str:
+    return data.parts[0].state[0].array.label

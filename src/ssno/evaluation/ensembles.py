@@ -15,16 +15,15 @@ import torch
 from ssno.data.options import DataOptions
 from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.calibration import Calibration, CalibrationSums, batch_sums, finish
 from ssno.evaluation.evaluate import choose, evaluate_forecaster, opened
-from ssno.evaluation.record import Evaluation, file_name, store
+from ssno.evaluation.record import Calibration, CalibrationSums, Evaluation, batch_sums, file_name, finish, store
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import batches
-from ssno.models.bundled import results_folder
-from ssno.native.precision import Precision
-from ssno.runs.folder import RunFolder
-from ssno.runs.saved import run_folder_of
+from ssno.models.pretrained import results_folder
+from ssno.native.engine import Precision
+from ssno.runs.load import run_folder_of
+from ssno.runs.open import RunFolder
 
 
 def evaluate_ensemble(
@@ -32,7 +31,7 @@ def evaluate_ensemble(
     *,
     data: Trajectories | DataOptions | str | Path | None = None,
     split: str = "test",
-    points: Points | None = None,
+    resolution: Points | None = None,
     time_index: str | None = None,
     trajectories: int | None = None,
     batch_size: int = 32,
@@ -44,7 +43,7 @@ def evaluate_ensemble(
     members = [opened(run, device=device, precision=precision) for run in runs]
     ensemble = Ensemble([member.forecaster for member in members])
     first = members[0]
-    chosen = choose(first, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    chosen = choose(first, data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
     name = f"ensemble of {len(runs)}"
     evaluation = replace(
         evaluate_forecaster(first, ensemble, chosen, split=split, name=name, batch_size=batch_size),

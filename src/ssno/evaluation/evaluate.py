@@ -7,33 +7,94 @@ The result and its file are in `ssno.evaluation.record`. Metrics are explained i
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from rich.table import Table
 from torch import Tensor
 
 from ssno.base.device import choose_device
+from ssno.base.formatting import number
 from ssno.base.provenance import provenance
-from ssno.costs.timing import quick_seconds
+from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.evaluation.comparison import Row, trivial_forecasters
+from ssno.evaluation.cost import quick_seconds
 from ssno.evaluation.record import Evaluation, file_name, store
 from ssno.evaluation.solver import solver_baselines
+from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.scores import EVERY, batches, score
-from ssno.models.bundled import results_folder
-from ssno.models.count import count_parameters
-from ssno.native.precision import Precision
-from ssno.runs.folder import RunFolder, open_run
-from ssno.runs.saved import run_folder_of
+from ssno.forecasting.scores import EVERY, Scores, batches, score
+from ssno.models.operator import count_parameters
+from ssno.models.pretrained import results_folder
+from ssno.models.registry import model_config
+from ssno.native.engine import Precision
+from ssno.runs.load import run_folder_of
+from ssno.runs.open import RunFolder, open_run
+
+# Forecasters side by side on the same trajectories.
+
+TRIVIAL = ("persistence", "linear")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One forecaster's name, size and scores."""
+
+    name: str
+    parameters: int
+    scores: Scores
+
+
+def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecaster]:
+    """What any model must beat: the last frame again, and a straight line through the last two."""
+    channels = {
+        "in_channels": len(data.fields) + len(data.context_fields),
+        "out_channels": len(data.fields),
+        "n_dims": len(data.axes),
+    }
+    normalisers = fit(data.select(indices=range(1)), "none")
+    return {
+        name: Forecaster(model_config(name)(**channels).build(), normalisers=normalisers, window=window)
+        for name in TRIVIAL
+    }
+
+
+def compare(forecasters: Mapping[str, Forecaster], data: Trajectories) -> list[Row]:
+    """Score every forecaster on the same trajectories, best first."""
+    rows = [Row(name, count_parameters(f.model), score(f, data)) for name, f in forecasters.items()]
+    return sorted(rows, key=lambda row: row.scores.means["rel_l2"])
+
+
+def as_table(rows: list[Row], *, title: str) -> Table:
+    """A table for the terminal: a line per forecaster, its error beside that of the best."""
+    best = rows[0].scores.means["rel_l2"]
+    lines = []
+    for row in rows:
+        rollout, onestep = (row.scores.means[name] for name in ("rel_l2", "rel_l2_onestep"))
+        ratio = rollout / best if best else float("nan")
+        lines.append((row.name, f"{row.parameters:,}", f"{rollout:.4f}", f"{onestep:.4f}", f"{ratio:.1f}"))
+    headings = ("forecast by", "parameters", "rel_l2", "rel_l2_onestep", "error, best = 1")
+    return ResultTable(title, headings, tuple(lines)).terminal()
+
+
+def metric_sheet(rows: Sequence[Row], *, title: str) -> ResultTable:
+    """All metrics: a line per metric, a column per forecaster."""
+    names = dict.fromkeys(name for row in rows for name in row.scores.means)
+    lines = [("parameters", *(number(row.parameters) for row in rows))]
+    lines += [(name, *(number(row.scores.means.get(name)) for row in rows)) for name in names]
+    lines.append(("forecasts that ran away", *(str(len(row.scores.runaways)) for row in rows)))
+    return ResultTable(title, ("", *(row.name for row in rows)), tuple(lines))
+
+
+# An evaluation: one run, one set of trajectories, all metrics, and what any model must beat on the same trajectories.
 
 TIMED = 8  # trajectories forecast together when a forecast is timed
 
@@ -46,7 +107,7 @@ def evaluate(
     data: Trajectories | DataOptions | str | Path | None = None,
     *,
     split: str = "test",
-    points: Points | None = None,
+    resolution: Points | None = None,
     time_index: str | None = None,
     trajectories: int | None = None,
     solver: bool = False,
@@ -63,19 +124,19 @@ def evaluate(
         data: trajectories to evaluate on, or their description; a name, file or folder is read as the run's own data
             were (`RunFolder.alike`); by default those that the run describes.
         split: which part of the run's data.
-        points: read the data on a grid with this many points along the first axis, or along each; every n-th point
+        resolution: read the data on a grid with this many points along the first axis, or along each; every n-th point
             where that fits, else the band-limited part of periodic fields; by default the training grid.
         time_index: frames to use, START:STOP:STEP; by default those of training.
         trajectories: only the first so many.
         solver: also score the solver on the model's grid, and the best one that is as fast as the model.
         batch_size: trajectories at once; changes memory, not results.
         device: where to compute (`ssno.base.device`).
-        precision: in which numbers the model computes (`ssno.native.precision`); by default those of its weights.
+        precision: in which numbers the model computes (`ssno.native.engine`); by default those of its weights.
         write: store `file_name(...)` in the folder.
     """
     write = write and not isinstance(run, Forecaster)
     run = opened(run, device=device, precision=precision)
-    chosen = choose(run, data, split, points=points, time_index=time_index, trajectories=trajectories)
+    chosen = choose(run, data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
     described = run if data is None or isinstance(data, Trajectories) else replace(run, data=described_by(run, data))
     evaluation = evaluate_forecaster(
         described, run.forecaster, chosen, split=split, solver=solver, batch_size=batch_size
@@ -105,16 +166,16 @@ def choose(
     data: Trajectories | DataOptions | str | Path | None,
     split: str,
     *,
-    points: Points | None,
+    resolution: Points | None,
     time_index: str | None,
     trajectories: int | None,
 ) -> Trajectories:
     """The trajectories that the arguments of `evaluate` mean."""
     if not isinstance(data, Trajectories):
         described = run if data is None else replace(run, data=described_by(run, data))
-        return described.load(split, points=points, time_index=time_index, trajectories=trajectories)
-    if (points, time_index, trajectories) != (None, None, None):
-        raise ValueError("`points`, `time_index` and `trajectories` do not change given `data`; use its `select`.")
+        return described.load(split, resolution=resolution, time_index=time_index, trajectories=trajectories)
+    if (resolution, time_index, trajectories) != (None, None, None):
+        raise ValueError("`resolution`, `time_index` and `trajectories` do not change given `data`; use its `select`.")
     return data
 
 

@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ssno.data.trajectories import Trajectories
+from ssno.forecasting.divergence import Divergence, ForecastDiverged, OnDivergence
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.metrics import frame_errors, with_room
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import Divergence, ForecastDiverged, OnDivergence
 from ssno.forecasting.watch import Departure, ForecastWatch
-from ssno.metrics.relative import frame_errors, with_room
 
 
 @dataclass(frozen=True)

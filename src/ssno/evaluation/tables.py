@@ -13,8 +13,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ssno.base.replaceable import Kind, check_replaceable
-from ssno.base.whole import write_whole
+from ssno.base.atomic_write import Kind, check_replaceable, write_whole
 
 LATEX_WORDS = {
     "\\": r"\textbackslash{}",

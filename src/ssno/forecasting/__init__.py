@@ -1,11 +1,25 @@
 """A model together with its units: forecasts in the fields the user knows, their errors, and files of them."""
 
+from ssno.forecasting.cloud_scores import contour_force, lift_coefficient, rank_correlation, volume_and_surface
+from ssno.forecasting.divergence import Divergence, ForecastDiverged, runaway_step
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.metrics import (
+    correlation_time,
+    energy_drift,
+    frame_errors,
+    mean_drift,
+    nrmse,
+    pearson,
+    rmse,
+    trajectory_errors,
+    valid_time,
+    vrmse,
+)
 from ssno.forecasting.predict import Prediction, plan_prediction, predict
 from ssno.forecasting.rollout import rollout, stream
-from ssno.forecasting.runaway import Divergence, ForecastDiverged
 from ssno.forecasting.scores import Scores, score, score_forecasts
+from ssno.forecasting.spectra import energy_spectrum, spectral_errors
 from ssno.forecasting.watch import Departure, ForecastWatch
 
 __all__ = [
@@ -17,10 +31,27 @@ __all__ = [
     "Forecaster",
     "Prediction",
     "Scores",
+    "contour_force",
+    "correlation_time",
+    "energy_drift",
+    "energy_spectrum",
+    "frame_errors",
+    "lift_coefficient",
+    "mean_drift",
+    "nrmse",
+    "pearson",
     "plan_prediction",
     "predict",
+    "rank_correlation",
+    "rmse",
     "rollout",
+    "runaway_step",
     "score",
     "score_forecasts",
+    "spectral_errors",
     "stream",
+    "trajectory_errors",
+    "valid_time",
+    "volume_and_surface",
+    "vrmse",
 ]

@@ -18,12 +18,79 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ssno.base.device import float64
-from ssno.data.clouds import wall_mask
 from ssno.data.normalise import AffineMap
+from ssno.data.point_clouds import wall_mask
 from ssno.data.trajectories import Frames
-from ssno.metrics.lift import contour_force, lift_coefficient
-from ssno.metrics.ranks import rank_correlation
-from ssno.metrics.surface import volume_and_surface
+
+# Lift of an aerofoil from the pressure on its contour.
+#
+#     F = -sum over sides  (p_a + p_b)/2 (dy, -dx),      C_L = 2 (F_y cos a - F_x sin a) / U^2
+#
+# The contour is a closed polygon of wall points in counter-clockwise order; (dy, -dx) is a side's length times its
+# outward normal, so a constant pressure gives no force, exactly. p is the pressure over density and U the inlet speed
+# at angle a. The rule is of second order in the length of the sides. With `normals` given, their mean over both ends
+# replaces the normal of a side, as AirfRANS does.
+#
+# Axes: b case, m wall point.
+
+
+def contour_force(
+    place: Float[Tensor, "b m 2"], pressure: Float[Tensor, "b m"], *, normals: Float[Tensor, "b m 2"] | None = None
+) -> Float[Tensor, "b 2"]:
+    """Force of the pressure on a closed contour; `normals` are unit outward normals of the points."""
+    side = place.roll(-1, dims=1) - place
+    if normals is None:
+        outward = torch.stack([side[..., 1], -side[..., 0]], dim=-1)
+    else:
+        outward = (normals + normals.roll(-1, dims=1)) / 2 * side.norm(dim=-1, keepdim=True)
+    mean = (pressure + pressure.roll(-1, dims=1)) / 2
+    return -(mean[..., None] * outward).sum(dim=1)
+
+
+def lift_coefficient(force: Float[Tensor, "b 2"], inlet: Float[Tensor, "b 2"]) -> Float[Tensor, " b"]:
+    """The part of a force across the inlet velocity, in units of U^2/2."""
+    across = inlet[:, 0] * force[:, 1] - inlet[:, 1] * force[:, 0]
+    return 2 * across / inlet.norm(dim=1) ** 3
+
+
+# Do two lists put things in the same order? Spearman's correlation: Pearson's of the ranks, ties sharing a mean.
+
+
+def average_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Ranks 1 ... n, float64; equal values get the mean of the ranks they take together."""
+    _, group, sizes = torch.unique(values, return_inverse=True, return_counts=True)
+    last = sizes.cumsum(0).double()
+    return (last - (sizes - 1) / 2)[group]
+
+
+def rank_correlation(one: Float[Tensor, " n"], other: Float[Tensor, " n"]) -> float:
+    """Spearman's correlation of two lists; 0 if one of them is constant."""
+    a, b = (ranks - ranks.mean() for ranks in (average_ranks(one), average_ranks(other)))
+    size = float(a.norm() * b.norm())
+    return float(a @ b) / size if size else 0.0
+
+
+# Mean squared errors of a point cloud, off the wall and on it.
+#
+# Axes: b case, t frame, c field, p point.
+
+PerField = Float[Tensor, "b t c"]
+
+
+def volume_and_surface(
+    prediction: Float[Tensor, "b t c p"], truth: Float[Tensor, "b t c p"], wall: Bool[Tensor, "b p"]
+) -> tuple[PerField, PerField]:
+    """Means over the points off the wall, and over those on it; 0 where there are none."""
+    squares = (prediction - truth).square()
+    means = []
+    for chosen in (~wall, wall):
+        weight = chosen.to(squares.dtype)
+        weight = weight / weight.sum(dim=1, keepdim=True).clamp_min(1)
+        means.append((squares * weight[:, None, None]).sum(dim=-1))
+    return means[0], means[1]
+
+
+# How good a forecast of a flow past an aerofoil is: errors in the volume and on the wall, and the lift.
 
 CLOUD_METRICS = (
     *("volume_mse", "surface_mse"),

@@ -2,7 +2,7 @@
 
 Members forecast on their own, each from its own frames; the ensemble's frame is the mean of theirs at every step. So an
 `Ensemble` can be rolled out and scored like a `Forecaster`; `rollout` of each of its `forecasters` gives the spread.
-`ssno.evaluation.calibration` checks whether the spread is honest.
+`ssno.evaluation.record` checks whether the spread is honest.
 
 Axes: m member, b trajectory, t time slot, c state field, k context field, then the grid.
 """
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from ssno.data.normalise import AffineMap
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.masks import Outside
+from ssno.forecasting.quadrature_weights import Outside
 from ssno.models.operator import OperatorState
-from ssno.native.precision import Precision
+from ssno.native.engine import Precision
 
-SHARED = ("normalisers", "window", "alignment", "spacing", "precision", "mask")
+SHARED = ("normalisers", "window", "context_time", "spacing", "precision", "mask")
 
 
 class EnsembleState(NamedTuple):
@@ -47,7 +47,7 @@ class Ensemble(nn.Module):
                     )
         self.members = nn.ModuleList(members)
         self.normalisers, self.window = first.normalisers, first.window
-        self.alignment, self.spacing, self.mask = first.alignment, first.spacing, first.mask
+        self.context_time, self.spacing, self.mask = first.context_time, first.spacing, first.mask
         self.envelope, self.trained_steps = first.envelope, first.trained_steps
 
     @property

@@ -1,14 +1,14 @@
 """A forecaster: a model, the units it works in, and the grid it was trained on.
 
 Models see normalised fields. A forecaster normalises what goes in, turns the model's answer into the next frame and
-brings it back to physical units. The answer is the next frame itself, or, with `increment`, the change since the last
-frame in units of its usual size:
+brings it back to physical units. The answer is the next frame itself, or, with `predict_increment`, the change since
+the last frame in units of its usual size:
 
     next = last + scale * model(frames)          scale = standard deviation of one-step changes in training data
 
 Between `encode` and `decode` everything is in normalised units; `ssno.forecasting.rollout` does whole forecasts. On
 disk a forecaster is a model folder (`ssno.models.pretrained`) whose config.json also holds units and window; what
-training adds to it, and how it is read again, is in `ssno.runs.saved`.
+training adds to it, and how it is read again, is in `ssno.runs.load`.
 
 Axes: b trajectory, t time slot, c state field, k context field, then the grid.
 """
@@ -28,14 +28,43 @@ from ssno.base import write_document
 from ssno.base.device import WITHOUT_FLOAT64
 from ssno.data.envelope import Envelope
 from ssno.data.normalise import AffineMap, Normalisers
-from ssno.data.windows import Alignment, Window, sliding_windows
-from ssno.forecasting.masks import Outside, find_outside, hold
-from ssno.forecasting.windowed import Windowed
+from ssno.data.windows import ContextTime, Window, sliding_windows
+from ssno.forecasting.quadrature_weights import Outside, find_outside, hold
 from ssno.models.config import OperatorConfig
-from ssno.models.operator import OperatorState
+from ssno.models.operator import OperatorState, Spacing
 from ssno.models.pretrained import CONFIG, FORMAT, VERSION, save_weights
-from ssno.native.precision import Precision, check_precision, computing
+from ssno.native.engine import Precision, check_precision, computing
 from ssno.transforms.periodic import resample
+
+# Streaming for any module: keep the last K inputs and call `forward` on them.
+#
+# Our own models stream with cached features. A module of the user's needs only
+# `forward(frames (b, t, c, *grid)) -> (b, t, c_out, *grid)`; this gives it `start` and `step`.
+
+
+class Windowed(nn.Module):
+    """A module with `forward` alone, made to stream over a window of the last `size` frames."""
+
+    def __init__(self, module: nn.Module, *, size: int):
+        super().__init__()
+        self.module = module
+        self.size = max(1, size)
+
+    def forward(self, frames: Tensor, **options: Any) -> Tensor:
+        return self.module(frames, **options)
+
+    def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
+        """Keep the given frames but the newest."""
+        return OperatorState(first_frames[:, :-1][:, -self.size :], spacing)
+
+    def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
+        """Append the newest frame, predict, forget the oldest."""
+        frames = torch.cat([state.buffer, frame[:, None]], dim=1)[:, -self.size :]
+        options = {} if state.spacing is None else {"spacing": state.spacing}
+        return self.module(frames, **options)[:, -1], OperatorState(frames, state.spacing)
+
+
+# A forecaster: a model, the units it works in, and the grid it was trained on.
 
 
 class Forecaster(nn.Module):
@@ -44,13 +73,13 @@ class Forecaster(nn.Module):
     Args:
         model: any module with the calling convention of `ssno.models.operator.NeuralOperator`.
         normalisers: of the state and the context fields, fitted on training data.
-        increment: the model predicts changes instead of frames.
+        predict_increment: the model predicts changes instead of frames.
         window: how many frames it sees and from which it starts.
-        alignment: context of a slot is that of its own frame ("same") or of the one it predicts ("target").
+        context_time: context of a slot is that of its own frame ("input") or of the one it predicts ("target").
         spacing: the grid spacing that the weights refer to, that of the training data.
         spacings: those of all grids that it is trained on, if they are several: it works on them as they are.
-        precision: of the model's activations (`ssno.native.precision`); frames come back as they were given.
-        mask: the known field that says where there are no data (`ssno.forecasting.masks`).
+        precision: of the model's activations (`ssno.native.engine`); frames come back as they were given.
+        mask: the known field that says where there are no data (`ssno.forecasting.quadrature_weights`).
         envelope: what the training data looked like, to which forecasts are held (`ssno.forecasting.watch`).
     """
 
@@ -59,9 +88,9 @@ class Forecaster(nn.Module):
         model: nn.Module,
         *,
         normalisers: Normalisers,
-        increment: bool = False,
+        predict_increment: bool = False,
         window: Window | None = None,
-        alignment: Alignment = "same",
+        context_time: ContextTime = "input",
         spacing: Sequence[float] | None = None,
         spacings: Sequence[Sequence[float]] = (),
         precision: Precision = "float32",
@@ -78,12 +107,14 @@ class Forecaster(nn.Module):
         # Not registered: the parameters belong to `model` and must not appear twice.
         object.__setattr__(self, "streaming", model if streams else Windowed(model, size=self.window.size))
         self.normalisers = normalisers
-        self.increment = increment
-        self.alignment: Alignment = alignment
+        self.predict_increment = predict_increment
+        self.context_time: ContextTime = context_time
         self.spacing = tuple(spacing) if spacing is not None else None
         self.spacings = tuple(tuple(steps) for steps in spacings)
         scale = torch.tensor(normalisers.state.encoded_increment, dtype=torch.get_default_dtype())
-        self.register_buffer("increment_scale", scale if increment else torch.zeros_like(scale), persistent=False)
+        self.register_buffer(
+            "increment_scale", scale if predict_increment else torch.zeros_like(scale), persistent=False
+        )
 
     increment_scale: Tensor
     streaming: Any
@@ -188,12 +219,12 @@ class Forecaster(nn.Module):
     ) -> tuple[Float[Tensor, "b c *grid"], OperatorState]:
         """One step in normalised units: the newest frame in, the next one out, held where there are no data."""
         outside = self.outside(context[:, None])
-        if self.alignment == "same":  # known fields are those of the frame that comes in
+        if self.context_time == "input":  # known fields are those of the frame that comes in
             frame = hold(frame[:, None], outside)[:, 0]
         with self.computing():
             answer, state = self.streaming.step(torch.cat([frame, context], dim=1).to(self.dtype), state)
         following = self._next(frame[:, None], answer[:, None])
-        return (following if self.alignment == "same" else hold(following, outside))[:, 0], state
+        return (following if self.context_time == "input" else hold(following, outside))[:, 0], state
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
         """The grid on which to forecast frames given on `grid`: the same, unless the model prefers another one."""
@@ -235,9 +266,9 @@ class Forecaster(nn.Module):
         units = {
             "state": self.normalisers.state.to_json(),
             "context": self.normalisers.context.to_json(),
-            "increment": self.increment,
+            "predict_increment": self.predict_increment,
             "window": dataclasses.asdict(self.window),
-            "alignment": self.alignment,
+            "context_time": self.context_time,
             "spacing": self.spacing,
             "spacings": self.spacings,
             "mask": self.mask,
@@ -261,7 +292,7 @@ class Forecaster(nn.Module):
 
     def _next(self, last: Tensor, answer: Tensor) -> Tensor:
         answer = answer.to(last.dtype)
-        if not self.increment:
+        if not self.predict_increment:
             return answer
         scale = self.increment_scale.view(-1, *(1,) * (answer.ndim - 3))
         return last + scale * answer

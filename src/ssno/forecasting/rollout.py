@@ -21,7 +21,7 @@ from torch import Tensor
 from ssno.base.device import choose_device
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster, rescaled
-from ssno.forecasting.masks import hold
+from ssno.forecasting.quadrature_weights import hold
 from ssno.transforms.periodic import resample
 
 Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *grid"]] | None
@@ -86,7 +86,7 @@ def stream(
     def encoded(context: Tensor) -> Tensor:
         return forecaster.encode_context(context).to(forecaster.dtype)
 
-    ahead = 1 if forecaster.alignment == "target" else 0
+    ahead = 1 if forecaster.context_time == "target" else 0
     was_training = forecaster.training
     forecaster.eval()
     try:

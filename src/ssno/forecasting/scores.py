@@ -6,7 +6,7 @@
     rel_l2_step        rollout error frame by frame
 
 Given frames are never counted. With several fields, `rel_l2/name` is the error of one field alone. These are what
-training looks at; `metrics=EVERY` adds those of `ssno.forecasting.errors` and looks for forecasts that run away. On
+training looks at; `metrics=EVERY` adds those of `ssno.forecasting.scores` and looks for forecasts that run away. On
 clouds of points, errors on the wall and of the lift are always there (`ssno.forecasting.cloud_scores`).
 """
 
@@ -21,17 +21,85 @@ from torch import Tensor
 from ssno.base.device import float64
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window, WindowPlan, next_frames, slot_context
-from ssno.forecasting.area import areas
 from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
+from ssno.forecasting.divergence import NEVER, NOT_FINITE, TOO_LARGE, Divergence, largest, runaway_step
 from ssno.forecasting.ensemble import Ensemble
-from ssno.forecasting.errors import FORECAST_METRICS, forecast_errors
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.masks import find_outside, hold
+from ssno.forecasting.metrics import (
+    Inside,
+    correlation_time,
+    energy_drift,
+    frame_errors,
+    mean_drift,
+    nrmse,
+    trajectory_errors,
+    valid_time,
+    vrmse,
+    weighed,
+    with_room,
+)
+from ssno.forecasting.quadrature_weights import areas, find_outside, hold
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, Divergence
+from ssno.forecasting.spectra import spectral_errors
 from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
-from ssno.metrics.relative import frame_errors, trajectory_errors, weighed, with_room
-from ssno.metrics.runaway import NEVER, largest, runaway_step
+
+# All errors of a batch of forecasts whose truth is known, by the names that tables and files use.
+#
+#     rel_l2, rel_l2/FIELD, rel_l2_step        `ssno.forecasting.metrics`
+#     nrmse, vrmse                             `ssno.forecasting.metrics`, mean over frames and fields
+#     spectral_error/low, /mid, /high          `ssno.forecasting.spectra`
+#     correlation_time, valid_time             `ssno.forecasting.metrics`, at most the time of the last scored frame
+#     mean_drift, energy_drift                 `ssno.forecasting.metrics`, mean over frames and fields
+#
+# It does not matter who made the forecast: a model, a rule or a solver. Points without data count in none of them, and
+# there is no spectral error then: the edge of an obstacle has a spectrum of its own.
+#
+# Axes: b trajectory, t frame, c field.
+
+PER_FRAME_AND_FIELD = {"nrmse": nrmse, "vrmse": vrmse, "mean_drift": mean_drift, "energy_drift": energy_drift}
+FORECAST_METRICS = (
+    *("rel_l2", "nrmse", "vrmse", "spectral_error"),
+    *("correlation_time", "valid_time", "mean_drift", "energy_drift"),
+)
+
+
+def forecast_errors(
+    forecast: Float[Tensor, "b t c *grid"],
+    truth: Float[Tensor, "b t c *grid"],
+    *,
+    fields: Sequence[str],
+    elapsed: Sequence[float],
+    spacing: Sequence[float],
+    inside: Inside = None,
+    metrics: Collection[str] = FORECAST_METRICS,
+) -> dict[str, Tensor]:
+    """The chosen errors of each trajectory (of each of its frames for `rel_l2_step`). What is not finite is infinite.
+
+    `elapsed` is the time of each frame since the last given one, `inside` says where there are data. `rel_l2` and
+    `rel_l2_step` are always there.
+    """
+    if inside is not None:
+        forecast, truth = (field.masked_fill(~inside, 0.0) for field in (forecast, truth))
+    forecast, truth = with_room(forecast, truth)
+    errors = {"rel_l2": trajectory_errors(forecast, truth), "rel_l2_step": frame_errors(forecast, truth)}
+    if len(fields) > 1:
+        for channel, name in enumerate(fields):
+            errors[f"rel_l2/{name}"] = trajectory_errors(forecast[:, :, channel, None], truth[:, :, channel, None])
+    for name, metric in PER_FRAME_AND_FIELD.items():
+        if name in metrics:
+            errors[name] = metric(forecast, truth, inside=inside).mean((1, 2))
+    if "spectral_error" in metrics and inside is None:
+        bands = spectral_errors(forecast, truth, spacing=spacing)
+        errors |= {f"spectral_error/{name}": values for name, values in bands.items()}
+    since = torch.tensor(elapsed, dtype=torch.float64)  # metrics take it to where their fields are
+    if "correlation_time" in metrics:
+        errors["correlation_time"] = correlation_time(forecast, truth, since, inside=inside).clamp_max(elapsed[-1])
+    if "valid_time" in metrics:
+        errors["valid_time"] = valid_time(forecast, truth, since).clamp_max(elapsed[-1])
+    return {name: torch.where(values.isfinite(), values, math.inf) for name, values in errors.items()}
+
+
+# Score a forecaster on trajectories whose truth is known.
 
 TRAINING = ("rel_l2", "rel_l2_normalised", "rel_l2_onestep")
 SPHERE_METRICS = ("rel_l2_area", "rel_l2_area_squared", "energy_ratio")
@@ -219,7 +287,7 @@ def one_step_errors(
     outside = forecaster.outside(frames.context)
     answers = forecaster(
         hold(units.encode(frames.state), outside)[:, :-1],
-        slot_context(forecaster.encode_context(frames.context), forecaster.alignment),
+        slot_context(forecaster.encode_context(frames.context), forecaster.context_time),
         spacing=spacing,
     )
     missing = frames.state.shape[1] - 1 - answers.shape[1]  # slots before a model's first full window

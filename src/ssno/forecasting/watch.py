@@ -21,12 +21,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ssno.data.envelope import BANDS, HIGH, LOW, MEAN, Envelope, Gauge
+from ssno.forecasting.divergence import NEVER, NOT_FINITE, TOO_LARGE, Divergence, OnDivergence, largest, runaway_step
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.masks import Outside
+from ssno.forecasting.quadrature_weights import Outside
 from ssno.forecasting.rollout import Context, known_fields
-from ssno.forecasting.runaway import NOT_FINITE, TOO_LARGE, Divergence, OnDivergence
-from ssno.metrics.runaway import NEVER, largest, runaway_step
 from ssno.pde.problems.problem import Axis, GridType
 
 TOGETHER, VALUES = 16, 2**16  # frames looked at together: so many at most, and no more values than this

@@ -1,28 +1,26 @@
 """Learnable pieces that models are made of."""
 
-from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
-from ssno.layers.factorised_attention import FactorisedAttention
-from ssno.layers.gate import gate
-from ssno.layers.head import ChannelMLP
-from ssno.layers.linear_ssm import LinearSSM, LinearSweep
-from ssno.layers.memory import MemoryKernel, TemporalMemory
-from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes, fast_start
-from ssno.layers.pointwise import Pointwise, coordinates, with_coordinates
-from ssno.layers.product import ProductAxialScan, ProductScan, ResidualMemory
-from ssno.layers.s4 import S4Block
-from ssno.layers.s4d import S4DBlock
-from ssno.layers.selective import SelectiveBlock
-from ssno.layers.spectral import SpectralConvolution
-from ssno.layers.sweeps import (
+from ssno.layers.axial import (
     AxialScan,
     BidirectionalScan,
     ParallelAxialScan,
+    ProductAxialScan,
+    ProductScan,
     RasterScan,
     Residual,
+    ResidualMemory,
     SpatialScan,
     UnidirectionalScan,
     along,
 )
+from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
+from ssno.layers.gate import gate
+from ssno.layers.linear_ssm import LinearSSM, LinearSweep
+from ssno.layers.memory import MemoryKernel, S4Block, S4DBlock, TemporalMemory
+from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes, fast_start
+from ssno.layers.pointwise import ChannelMLP, Pointwise, coordinates, with_coordinates
+from ssno.layers.selective import SelectiveBlock
+from ssno.layers.spectral import SpectralConvolution
 
 __all__ = [
     "AxialScan",
@@ -30,7 +28,6 @@ __all__ = [
     "ChannelMLP",
     "Damping",
     "DiscretisedKernels",
-    "FactorisedAttention",
     "Frequency",
     "GatedBlock",
     "LinearSSM",

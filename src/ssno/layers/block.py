@@ -3,8 +3,9 @@
     y_d = kernel_d * x + skip_d x                                      the scan, once per direction d
     out = r x + sum_d GLU( W_d GELU(y_d) + bias_d )                    the gate; W_d: h -> 2h,  GLU(a, b) = a sigmoid(b)
 
-Blocks differ in the system behind the kernel: diagonal (`ssno.layers.s4d`), diagonal plus low rank (`ssno.layers.s4`).
-One block scans in one direction; a forward and a backward one share a scan (`ssno.layers.sweeps`). r counts residuals.
+Blocks differ in the system behind the kernel: diagonal (`ssno.layers.memory`), diagonal plus low rank
+(`ssno.layers.memory`). One block scans in one direction; a forward and a backward one share a scan
+(`ssno.layers.axial`). r counts residuals.
 
 How gates are computed: `ssno.layers.gate`. In native code scan and gate share one backward pass (`GatedScanFunction`).
 
@@ -24,22 +25,22 @@ from torch import Tensor, nn
 
 from ssno.layers.gate import gate, plain_gate
 from ssno.native import operations
-from ssno.native.engine import fused
-from ssno.native.precision import whole_numbers
-from ssno.native.twice import gradients
+from ssno.native.engine import fused, whole_numbers
+from ssno.native.operations import gradients
 from ssno.ssm.convolution import Direction
-from ssno.ssm.fused import computed_scan, plain_scan
 from ssno.ssm.kernel import ENDS, Boundary
+from ssno.ssm.resolution import Sampling, Transfer, choose_sampling, extended, fit_taps
 from ssno.ssm.scan import (
     ScanMethod,
     carries_states,
     choose_for_taps,
+    computed_scan,
+    plain_scan,
     prepared_taps,
     scan_taps,
     turned_round,
     with_skip,
 )
-from ssno.ssm.transfer import Sampling, Transfer, choose_sampling, extended, fit_taps
 
 
 class GatedBlock(nn.Module, abc.ABC):
@@ -47,7 +48,7 @@ class GatedBlock(nn.Module, abc.ABC):
 
     direction: Direction = "forward"
     boundary: Boundary = "zero"
-    transfer: Transfer = "band"
+    transfer: Transfer = "spectrum"
     method: ScanMethod = "auto"
 
     def __init__(self, channels: int):

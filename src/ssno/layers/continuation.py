@@ -8,7 +8,7 @@ every wave that both grids resolve meets the same numbers as before:
 
 That is linear in the weights: least squares with one unknown for each state and one for the skip, in which changes of
 the weights have their price too (`RIDGE`). Waves that only the new grid has are free to learn. Without this, a
-kernel on a finer grid acts on interleaved copies of the learned one, in training too (`ssno.ssm.transfer`).
+kernel on a finer grid acts on interleaved copies of the learned one, in training too (`ssno.ssm.resolution`).
 
 Axes: h channel, n state mode, u unknown, m wave, l grid point.
 """
@@ -20,11 +20,11 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.layers.block import GatedBlock
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import SYSTEM, sample
-from ssno.layers.s4d import S4DBlock
 from ssno.native.operations import Systems
 from ssno.ssm.kernel import ENDS, WALLS
-from ssno.ssm.transfer import learned_grid
+from ssno.ssm.resolution import learned_grid
 
 RIDGE = 0.03
 """What a change of the weights costs beside an equal difference of spectra. Exact spectra would need weights a thousand
@@ -36,7 +36,7 @@ def continue_onto(block: GatedBlock, length: int, step: float) -> None:
     """Let a block refer to an axis of `length` points that lie `step` times as far apart as those it refers to now."""
     modes = block.get_submodule("modes")
     assert isinstance(modes.log_step, Tensor)
-    if not isinstance(block, S4DBlock) or block.transfer == "sampled":  # the same kernel at other points
+    if not isinstance(block, S4DBlock) or block.transfer == "resample":  # the same kernel at other points
         modes.log_step.add_(math.log(step))
         return
     turns = 2 if block.boundary in WALLS else 1

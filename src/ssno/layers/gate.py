@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from ssno.native import operations
 from ssno.native.engine import fused, plain
-from ssno.native.twice import gradients
+from ssno.native.operations import gradients
 
 PIECE = 16384
 """Positions handled at a time by `GateFunction`: fastest between 2048 and 16384, steadiest on a busy machine here."""

@@ -19,13 +19,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_positive
+from ssno.layers.axial import along
 from ssno.layers.modes import Damping, Frequency
-from ssno.layers.sweeps import along
 from ssno.ssm.convolution import Direction, convolve
-from ssno.ssm.discretise import impulse
+from ssno.ssm.discretise import ComplexPair, complex_mul, impulse
 from ssno.ssm.initialise import INITIAL_DAMPING
 from ssno.ssm.kernel import Boundary, powers, wrapped
-from ssno.ssm.pairs import ComplexPair, complex_mul
 
 
 class LinearSSM(nn.Module):
@@ -37,7 +36,7 @@ class LinearSSM(nn.Module):
         damping: "learnable", "fixed" at its start, or "absent".
         frequency: "learnable" or "fixed".
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis: "zero", "wrapped" or "one-period"; see `ssno.ssm.kernel`.
+        boundary: what lies beyond the axis: "zero", "periodic" or "periodic-truncated"; see `ssno.ssm.kernel`.
     """
 
     log_damping: Tensor
@@ -52,7 +51,7 @@ class LinearSSM(nn.Module):
         damping: Damping = "learnable",
         frequency: Frequency = "learnable",
         direction: Direction = "forward",
-        boundary: Boundary = "one-period",
+        boundary: Boundary = "periodic-truncated",
     ):
         super().__init__()
         for name, count in (("in_channels", in_channels), ("out_channels", out_channels), ("modes", modes)):
@@ -60,7 +59,7 @@ class LinearSSM(nn.Module):
         require_one_of("damping", damping, get_args(Damping))
         require_one_of("frequency", frequency, get_args(Frequency))
         require_one_of("direction", direction, get_args(Direction))
-        require_one_of("boundary", boundary, ("zero", "wrapped", "one-period"))
+        require_one_of("boundary", boundary, ("zero", "periodic", "periodic-truncated"))
         self.direction: Direction = direction
         self.boundary: Boundary = boundary
         log_damping = torch.full((modes,), -math.inf if damping == "absent" else math.log(INITIAL_DAMPING))
@@ -102,7 +101,7 @@ class LinearSSM(nn.Module):
         step = self.frequency.new_full((1,), 1 / length if spacing is None else spacing)
         modes = impulse(torch.exp(self.log_damping)[None], self.frequency[None], step)
         weight = modes.gain
-        if self.boundary == "wrapped":
+        if self.boundary == "periodic":
             weight = wrapped(modes, weight, length=length)
         taps = complex_mul(ComplexPair(weight.re[..., None], weight.im[..., None]), powers(modes, length))
         return ComplexPair(taps.re[0], taps.im[0])

@@ -7,19 +7,307 @@ last K frames kept in a buffer. The output replaces the input: no outer residual
 Axes: b trajectory, t time slot, h channel, p grid point, k age of a frame (0 is now).
 """
 
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
-from jaxtyping import Float
+import numpy as np
+import torch
+from jaxtyping import Complex, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.base import require_one_of
-from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
+from ssno.base import require_one_of, require_pairs, require_positive
+from ssno.layers.block import CarryingBlock, DiscretisedKernels, GatedBlock, gated_scan, scan_weights
 from ssno.layers.gate import gate
-from ssno.layers.modes import ModeOptions
-from ssno.layers.s4 import S4Block
-from ssno.layers.s4d import S4DBlock
+from ssno.layers.modes import ModeOptions, Modes, fast_start, kernels_of, require_circle, require_fading_images
 from ssno.native.engine import plain
+from ssno.ssm.convolution import Direction
+from ssno.ssm.dplr import LowRankSystem, hippo_legs, low_rank_kernel, truncated, untruncated
+from ssno.ssm.initialise import INITIAL_DAMPING, log_steps
+from ssno.ssm.kernel import Boundary
+from ssno.ssm.scan import scan
+
+# Filling a block from the arrays of a public S4 block: its state dict, saved as NumPy arrays.
+#
+# Names may have `.` or `__` between their parts, leading axes of one may be missing, and what belongs to one system may
+# be given for fewer systems than channels; the rows are then repeated in turn, as the public code does.
+
+PUBLIC_ARRAYS = {
+    "layer__kernel__A_real": "modes.log_damping",
+    "layer__kernel__A_imag": "modes.frequency",
+    "layer__kernel__B": "modes.input_weight",
+    "layer__kernel__C": "modes.output_weight",
+    "layer__kernel__inv_dt": "modes.log_step",
+    "layer__D": "skip",
+    "output_linear__0__weight": "mix.weight",
+    "output_linear__0__bias": "mix.bias",
+}
+"""What public blocks of either kind have, and what our blocks call it."""
+
+
+def named_arrays(arrays: Mapping[str, np.ndarray], needed: Iterable[str], *, kind: str) -> dict[str, Tensor]:
+    """The needed arrays as tensors, by their names with `__`; what is missing is named in the error."""
+    named = {key.replace(".", "__"): value for key, value in arrays.items()}
+    missing = [name for name in needed if name not in named]
+    if missing:
+        raise ValueError(
+            f"`arrays` lacks {', '.join(missing)}; it has {', '.join(sorted(arrays)) or 'nothing'}. "
+            f"Pass the state dict of a public S4 block in {kind} mode as NumPy arrays."
+        )
+    return {name: torch.as_tensor(np.array(named[name])) for name in needed}
+
+
+def fill_block(block: nn.Module, values: Mapping[str, Tensor], *, systems: str) -> None:
+    """Copy what public blocks of either kind have."""
+    for name, ours in PUBLIC_ARRAYS.items():
+        fill(block.get_parameter(ours), values[name], name=name, systems=systems)
+
+
+def fill(target: Tensor, value: Tensor, *, name: str, systems: str) -> None:
+    """Copy `value` into a parameter in place. Its last axes must match, its first may repeat; axes of one may differ.
+
+    `systems` says in words what the other arrays describe, for the error message.
+    """
+    rows, *rest = target.shape
+    trailing = [size for size in rest if size != 1]
+    given = [size for size in value.shape if size != 1]
+    repeats = target.numel() // max(1, value.numel())
+    if given[len(given) - len(trailing) :] != trailing or repeats * value.numel() != target.numel():
+        raise ValueError(
+            f"`arrays[{name!r}]` has shape {tuple(value.shape)}, which does not fit {systems}; "
+            f"expected something like {tuple(target.shape)}."
+        )
+    with torch.no_grad():
+        target.copy_(value.reshape(rows // repeats, *rest).repeat(repeats, *(1 for _ in rest)))
+
+
+# The S4D block: scan each channel with a diagonal state-space system, then mix channels (`ssno.layers.block`).
+#
+# One block scans in one direction. `ssno.layers.axial` pairs two of them; `ssno.layers.memory` turns one into memory.
+#
+# Axes: b line, h channel, n state mode, l grid point.
+
+
+class S4DBlock(CarryingBlock):
+    """Scan a sequence in one direction with learnable diagonal state-space kernels, then mix channels.
+
+    Args:
+        channels: number of channels h, each with its own system.
+        d_state: states per channel; even, because they come in conjugate pairs.
+        direction: "forward" looks at points before, "backward" at points after.
+        boundary: what lies beyond the axis: "zero" nothing, "periodic" infinitely many periodic images,
+        "periodic-truncated" the
+            kernel of one period, applied circularly, "neumann" and "dirichlet" a mirror image, as at a wall, "learned"
+            a constant for each channel, which starts at zero.
+        options: how the modes start and what of them is learned; by default `fast_start`.
+    """
+
+    beyond: Float[Tensor, " h"]
+    """The value of the input beyond the end where the scan starts; only with boundary "learned"."""
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        d_state: int = 64,
+        direction: Direction = "forward",
+        boundary: Boundary = "zero",
+        options: ModeOptions | None = None,
+    ):
+        super().__init__(channels)
+        options = options or fast_start()
+        require_fading_images(boundary, options.damping)
+        require_circle(boundary, options.discretisation)
+        self.direction = direction
+        self.boundary = boundary
+        self.transfer = options.resolution_transfer
+        self.modes = Modes(channels, d_state=d_state, options=options)
+        if boundary == "learned":
+            self.beyond = nn.Parameter(torch.zeros(channels))
+
+    def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
+        """The convolution kernel on `length` points, without the skip."""
+        return self.modes.kernel(length, spacing=spacing, boundary=self.boundary)
+
+    def sampled_alike(self) -> Hashable:
+        return self.boundary, self.modes.discretisation
+
+    @classmethod
+    def kernels(cls, blocks: Sequence["S4DBlock"], length: int, *, spacing: float = 1.0) -> Float[Tensor, "s h l"]:
+        """The kernels of several blocks with one boundary and discretisation, in one go."""
+        return kernels_of([b.modes for b in blocks], length, spacing=spacing, boundary=blocks[0].boundary)
+
+    def steady_response(self, *, spacing: float = 1.0) -> Float[Tensor, " h"]:
+        """The answer of kernel and skip to a constant input of one on a line without ends."""
+        return self.modes.steady_response(spacing) + self.skip
+
+    def with_ends(self, weights: DiscretisedKernels, length: int) -> DiscretisedKernels:
+        """With boundary "learned": what the values v beyond the ends of a line add to its scan.
+
+        A scan is linear: kernel * x, with v beyond, is kernel * (x - v), with zero beyond, plus the answer to v alone.
+        """
+        if self.boundary != "learned":
+            return weights
+        blocks = [block for block in weights.blocks if isinstance(block, S4DBlock)]
+        values = torch.stack([block.beyond for block in blocks], dim=1)[..., None]  # h d 1
+        steady = [block.steady_response(spacing=weights.sampling.spacing) for block in blocks]
+        heard = weights.scan(values.new_ones(len(values), 1, length, 1))[:, :, 0, :, 0]
+        return weights._replace(ends=values * (torch.stack(steady, dim=1)[..., None] - heard))
+
+    def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
+        """kernel * x + skip x by carrying states along."""
+        return scan(
+            self.modes.discretised(spacing),
+            self.modes.weight(),
+            x,
+            skip=self.skip,
+            direction=self.direction,
+            boundary=self.boundary,
+            method="chunked",
+        )
+
+    @classmethod
+    def from_public_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "S4DBlock":
+        """Build a forward block from the arrays of a public S4 block in diagonal mode.
+
+        Names, with `layer__kernel__` standing before the first five and `.` allowed in place of `__`:
+
+            A_real (h, n) log damping      A_imag (h, n) frequency w of rate = -exp(A_real) - i w
+            B, C   (1, h, n, 2) complex    inv_dt (h, 1) log step
+            layer__D (1, h) skip           output_linear__0__weight (2h, h), output_linear__0__bias (2h,)
+
+        A leading axis of one may be missing, and A_real, A_imag, B may hold fewer rows, shared by the channels in turn.
+        """
+        value = named_arrays(arrays, PUBLIC_ARRAYS, kind="diagonal")
+        channels = value["layer__D"].numel()
+        pairs = value["layer__kernel__A_real"].shape[-1]
+        block = cls(channels, d_state=2 * pairs).to(value["layer__D"].dtype)
+        fill_block(block, value, systems=f"{channels} channels with {pairs} modes")
+        return block
+
+
+# The full S4 block: scan each channel with a diagonal-plus-low-rank system, then mix channels (`ssno.layers.block`).
+#
+# The system is  s' = (diag(rate) - P P^H) s + B x,  y = C s,  rate = -damping - i frequency,  started at HiPPO-LegS
+# (`ssno.ssm.dplr`) and sampled by the bilinear rule; its kernel comes from `ssno.ssm.dplr`. The parameter C is the
+# truncated one, C (I - Abar^length), which makes the kernel at `length` points cheap; kernels of other lengths and
+# spacings follow from it exactly, by dense algebra.
+#
+# Axes: b line, h channel, n state mode (one per conjugate pair), r rank, l grid point.
+
+
+class LowRankModes(nn.Module):
+    """The parameters of `channels` independent systems with `d_state` states each (in conjugate pairs).
+
+    `length` is the number of points to which the output weights are truncated; None takes them as truncated to
+    whatever length is asked for.
+    """
+
+    def __init__(self, channels: int, *, d_state: int, length: int | None):
+        super().__init__()
+        require_pairs("d_state", d_state)
+        self.length = length
+        start = hippo_legs(d_state)
+        pairs = d_state // 2
+        steps = log_steps(channels, smallest=ModeOptions.dt_min, largest=ModeOptions.dt_max)
+        self.log_damping = nn.Parameter(torch.full((channels, pairs), math.log(INITIAL_DAMPING)))
+        kind = self.log_damping.detach()  # of the default type, on the default device
+        self.frequency = nn.Parameter(start.frequency.to(kind).repeat(channels, 1))
+        self.log_step = nn.Parameter(steps.to(kind))
+        self.low_rank = nn.Parameter(torch.view_as_real(start.low_rank).to(kind).repeat(1, channels, 1, 1))
+        self.input_weight = nn.Parameter(torch.view_as_real(start.input_weight).to(kind).repeat(channels, 1, 1))
+        self.output_weight = nn.Parameter(torch.randn(channels, pairs, 2) * math.sqrt(0.5))
+        if length is not None:
+            self.output_weight.data = torch.view_as_real(truncated(self.system(), length=length).output_weight.detach())
+
+    def state_space_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the dynamics, which optimisers treat apart: no weight decay, their own rate."""
+        return [p for name, p in self.named_parameters() if name != "output_weight"]
+
+    def system(self, spacing: float = 1.0) -> LowRankSystem:
+        """The systems on a grid whose spacing is `spacing` times the reference one; C as stored."""
+        return LowRankSystem(
+            torch.complex(-torch.exp(self.log_damping), -self.frequency),
+            _complex(self.low_rank),
+            _complex(self.input_weight),
+            _complex(self.output_weight),
+            torch.exp(self.log_step) * spacing,
+        )
+
+    def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
+        """The convolution kernel on `length` points."""
+        if self.length is None:
+            return low_rank_kernel(self.system(spacing), length=length)
+        if spacing == 1.0 and length <= self.length:
+            return low_rank_kernel(self.system(), length=self.length)[:, :length]
+        plain = untruncated(self.system(), length=self.length)._replace(step=torch.exp(self.log_step) * spacing)
+        return low_rank_kernel(truncated(plain, length=length), length=length)
+
+
+class S4Block(GatedBlock):
+    """Scan sequences forwards with learnable diagonal-plus-low-rank kernels, then mix channels.
+
+    Args:
+        channels: number of channels h, each with its own system.
+        length: number of points for which the kernel is cheapest; others are exact too, but take O(n^3) per channel.
+        d_state: states per channel; even, because they come in conjugate pairs.
+    """
+
+    def __init__(self, channels: int, *, length: int, d_state: int = 64):
+        super().__init__(channels)
+        require_positive("length", length)
+        self.modes = LowRankModes(channels, d_state=d_state, length=length)
+
+    def kernel(self, length: int, *, spacing: float = 1.0) -> Float[Tensor, "h l"]:
+        """The convolution kernel on `length` points, without the skip."""
+        return self.modes.kernel(length, spacing=spacing)
+
+    @classmethod
+    def from_public_arrays(cls, arrays: Mapping[str, np.ndarray], *, length: int | None = None) -> "S4Block":
+        """Build a block from the arrays of a public S4 block in diagonal-plus-low-rank mode.
+
+        Names, with `layer__kernel__` standing before the first six and `.` allowed in place of `__`:
+
+            A_real (h, n) log damping       A_imag (h, n) frequency w of rate = -exp(A_real) - i w
+            P (r, h, n, 2) complex, A = diag(rate) - sum over r of P P^H      inv_dt (h, 1) log step
+            B, C (1, h, n, 2) complex, C already truncated, that is multiplied by (I - Abar^length)
+            layer__D (1, h) skip            output_linear__0__weight (2h, h), output_linear__0__bias (2h,)
+
+        Leading axes of one may be missing; A_real, A_imag, P and B may hold fewer rows, shared by the channels in turn.
+        `length` is the one that C was truncated to. Left out, it is read from `layer__kernel__l_kernel` or from the
+        last axis of `kernel` or `x`, if one of them is there; else C is taken as truncated to each sequence's length.
+        """
+        value = named_arrays(arrays, (*PUBLIC_ARRAYS, "layer__kernel__P"), kind="diagonal-plus-low-rank")
+        channels = value["layer__D"].numel()
+        pairs = value["layer__kernel__A_real"].shape[-1]
+        low_rank = value["layer__kernel__P"]
+        rank = low_rank.shape[0] if low_rank.ndim == 4 else 1
+        length = _stored_length(arrays) if length is None else length
+        block = cls(channels, length=1 if length is None else length, d_state=2 * pairs)
+        block.modes.length = length
+        block.modes.low_rank = nn.Parameter(torch.zeros(rank, channels, pairs, 2))
+        block.to(value["layer__D"].dtype)
+        systems = f"{channels} channels with {pairs} modes"
+        fill_block(block, value, systems=systems)
+        for column, target in zip(low_rank.unflatten(0, (rank, -1)), block.modes.low_rank, strict=True):
+            fill(target, column, name="layer__kernel__P", systems=systems)
+        return block
+
+
+def _stored_length(arrays: Mapping[str, np.ndarray]) -> int | None:
+    """The length that C was truncated to, as far as the arrays tell."""
+    for name, array in arrays.items():
+        if name.replace(".", "__") == "layer__kernel__l_kernel":
+            return int(np.asarray(array).item())
+    return next((int(arrays[name].shape[-1]) for name in ("kernel", "x") if name in arrays), None)
+
+
+def _complex(packed: Float[Tensor, "*shape 2"]) -> Complex[Tensor, "*shape"]:
+    return torch.complex(packed[..., 0], packed[..., 1])
+
+
+# Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (as in MemNO).
 
 MemoryKernel = Literal["s4d", "s4"]
 
@@ -54,7 +342,7 @@ class TemporalMemory(nn.Module):
     def columns(
         self, features: Float[Tensor, "h *points t"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points t"]:
-        """The same with channel first and time last, the layout of `ssno.layers.sweeps` with frames folded (b, t)."""
+        """The same with channel first and time last, the layout of `ssno.layers.axial` with frames folded (b, t)."""
         slots = features.shape[-1]
         weights = self.weights() if weights is None else weights
         assert weights.taps is not None

@@ -20,12 +20,19 @@ from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_pairs
 from ssno.native.operations import Systems
-from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation
+from ssno.ssm.discretise import DISCRETISATIONS, ComplexPair, DiscreteModes, Discretisation, as_pair, complex_mul
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
-from ssno.ssm.kernel import CIRCLES, Boundary, band_kernel, continuous_kernel, kernel, steady_response
-from ssno.ssm.pairs import ComplexPair, as_pair, complex_mul
-from ssno.ssm.sampling import precise, sampled_kernels
-from ssno.ssm.transfer import Transfer
+from ssno.ssm.kernel import (
+    CIRCLES,
+    Boundary,
+    band_kernel,
+    continuous_kernel,
+    kernel,
+    precise,
+    sampled_kernels,
+    steady_response,
+)
+from ssno.ssm.resolution import Transfer
 
 Damping = Literal["learnable", "fixed", "absent"]
 Frequency = Literal["learnable", "fixed"]
@@ -49,12 +56,13 @@ class ModeOptions:
     """Starting frequencies: evenly spaced (lin), inverse law (inv), HiPPO-LegS (legs), or those of the grid (grid)."""
     discretisation: Discretisation = "zoh"
     """From continuous mode to grid: zero-order hold, bilinear, or exact for every wave of a circle."""
-    transfer: Transfer = "band"
+    resolution_transfer: Transfer = "spectrum"
     """On grids other than the learned one: the same spectrum in its band, or the continuous kernel sampled anew."""
-    smallest_step: float = 1e-3
-    """Steps start log-uniform between these two, one per channel."""
-    largest_step: float = 1e-1
-    starting_norm: float | None = None
+    dt_min: float = 1e-3
+    """Smallest step at the start; steps are drawn log-uniform between `dt_min` and `dt_max`, one per channel."""
+    dt_max: float = 1e-1
+    """The largest of these steps."""
+    kernel_init_norm: float | None = None
     """Norm of every channel's kernel at the start, over its points; None leaves weights as they are drawn."""
     selective: bool = False
     """Steps and weights follow the input at every point (`ssno.layers.selective`)."""
@@ -65,15 +73,14 @@ class ModeOptions:
             ("frequency", get_args(Frequency)),
             ("initialisation", get_args(Initialisation)),
             ("discretisation", get_args(Discretisation)),
-            ("transfer", get_args(Transfer)),
+            ("resolution_transfer", get_args(Transfer)),
         ):
             require_one_of(name, getattr(self, name), allowed)
-        if self.starting_norm is not None and not 0 < self.starting_norm < math.inf:
-            raise ValueError(f"`starting_norm` must be a positive number or None, got {self.starting_norm}.")
-        if not 0 < self.smallest_step <= self.largest_step:
+        if self.kernel_init_norm is not None and not 0 < self.kernel_init_norm < math.inf:
+            raise ValueError(f"`kernel_init_norm` must be a positive number or None, got {self.kernel_init_norm}.")
+        if not 0 < self.dt_min <= self.dt_max:
             raise ValueError(
-                "`smallest_step` and `largest_step` must satisfy 0 < smallest_step <= largest_step, "
-                f"got {self.smallest_step} and {self.largest_step}."
+                f"`dt_min` and `dt_max` must satisfy 0 < dt_min <= dt_max, got {self.dt_min} and {self.dt_max}."
             )
 
 
@@ -93,9 +100,9 @@ def fast_start(options: ModeOptions | None = None, *, axes: int = 1, periodic: b
     return replace(
         options or ModeOptions(),
         initialisation="grid",
-        smallest_step=smallest,
-        largest_step=largest,
-        starting_norm=2.0 / axes,
+        dt_min=smallest,
+        dt_max=largest,
+        kernel_init_norm=2.0 / axes,
     )
 
 
@@ -105,7 +112,7 @@ def require_fading_images(boundary: Boundary, damping: Damping) -> None:
         what = "points" if boundary == "learned" else "images"
         raise ValueError(
             f"`boundary={boundary!r}` sums infinitely many {what}, which needs damping > 0, but damping='absent'. "
-            "Use boundary='one-period' or 'zero', or damping='learnable' or 'fixed'."
+            "Use boundary='periodic-truncated' or 'zero', or damping='learnable' or 'fixed'."
         )
 
 
@@ -134,17 +141,17 @@ class Modes(nn.Module):
         frequency = torch.empty(channels, pairs).copy_(INITIALISATIONS[options.initialisation](d_state))
         self._register("log_damping", torch.full((channels, pairs), starting_log_damping), options.damping)
         self._register("frequency", frequency, options.frequency)
-        steps = log_steps(channels, smallest=options.smallest_step, largest=options.largest_step)
+        steps = log_steps(channels, smallest=options.dt_min, largest=options.dt_max)
         self.log_step = nn.Parameter(steps.to(torch.get_default_dtype()))
         self.input_weight = nn.Parameter(torch.tensor([1.0, 0.0]).expand(channels, pairs, 2).clone())
         self.output_weight = nn.Parameter(torch.randn(channels, pairs, 2) * math.sqrt(0.5))
-        if options.starting_norm is not None:
-            self._normalise(options.starting_norm)
+        if options.kernel_init_norm is not None:
+            self._normalise(options.kernel_init_norm)
 
     @torch.no_grad()
     def _normalise(self, norm: float) -> None:
         """Scale what each channel reads out, so that its kernel has this norm."""
-        boundary: Boundary = "wrapped" if self.discretisation == "exact" else "zero"
+        boundary: Boundary = "periodic" if self.discretisation == "exact" else "zero"
         kernel = self.kernel(NORM_POINTS, boundary=boundary)
         self.output_weight.mul_((norm / kernel.norm(dim=1))[:, None, None])
 

@@ -23,8 +23,8 @@ from torch.nn import functional
 
 from ssno.base import require_one_of
 from ssno.layers.block import CarryingBlock
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions, Modes, fast_start
-from ssno.layers.s4d import S4DBlock
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import Boundary
 from ssno.ssm.scan import ScanMethod
@@ -45,7 +45,7 @@ class SelectiveBlock(CarryingBlock):
         channels: number of channels h.
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis: "zero" nothing, "wrapped" periodic images.
+        boundary: what lies beyond the axis: "zero" nothing, "periodic" periodic images.
         options: how the modes start and what of them is learned; by default `fast_start`.
     """
 
@@ -68,7 +68,7 @@ class SelectiveBlock(CarryingBlock):
             raise ValueError(
                 f"A selective scan holds its input ('zoh'), got discretisation={options.discretisation!r}."
             )
-        require_one_of("boundary", boundary, ("zero", "wrapped"))
+        require_one_of("boundary", boundary, ("zero", "periodic"))
         self.direction = direction
         self.boundary = boundary
         self.modes = Modes(channels, d_state=d_state, options=options)

@@ -4,7 +4,7 @@
 
 Along the last axis a real transform keeps wavenumbers 0 ... m-1; along the others it keeps 0 ... m-1 and -m ... -1, so
 d axes have 2^(d-1) corners of kept modes. One axis is the factorised layer of F-FNO, used through
-`ssno.layers.sweeps.along`; all axes at once is the layer of FNO. How the transforms are scaled does not matter: the
+`ssno.layers.axial.along`; all axes at once is the layer of FNO. How the transforms are scaled does not matter: the
 factors cancel.
 
 Weights are real tensors with a last axis (real, imaginary): they count double, and every optimiser and file takes them.

@@ -22,8 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.models.kept import KeptWeights
-from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
+from ssno.models.operator import KeptWeights, MemoryOperator, PrecomputedWeights, Spacing
 
 
 class FrozenOperator(nn.Module):

@@ -19,19 +19,127 @@ Axes: b trajectory, t time slot, n = (b t) frame, c field, h channel, k remember
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ssno.layers.block import DiscretisedKernels
 from ssno.layers.memory import TemporalMemory
-from ssno.models.config import OperatorConfig
-from ssno.models.history import FramesConfig
-from ssno.models.kept import KeptWeights, may_keep
+from ssno.models.config import FramesConfig, OperatorConfig
 from ssno.native.engine import fused, plain
+
+# Counting parameters the way the paper does: complex numbers count as two, frozen ones count, buffers do not.
+
+FILLING = (nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
+"""What draws the numbers of large weights. Not in it: what repeats its draws until they suit."""
+
+
+def count_parameters(model: nn.Module, *, learnable_only: bool = False) -> int:
+    """Number of real parameters of a model."""
+    return sum(
+        parameter.numel() * (2 if parameter.is_complex() else 1)
+        for parameter in model.parameters()
+        if parameter.requires_grad or not learnable_only
+    )
+
+
+def parameters_of(config: OperatorConfig) -> int:
+    """Number of real parameters of the model that is described, without making room for them."""
+    with torch.random.fork_rng(devices=[]), Unfilled():
+        return count_parameters(config.build())
+
+
+class Unfilled(TorchFunctionMode):
+    """Weights are not filled with random numbers: what is never written takes no memory.
+
+    The meta device would do as well, but its first sum imports PyTorch's compiler, which takes a second.
+    """
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        if function in FILLING:
+            return options["tensor"]
+        return function(*arguments, **(options or {}))
+
+
+# What a model computes from its weights and a grid alone, kept between predictions until a weight changes.
+#
+# In evaluation mode without gradients a model asks here first. What is kept is valid as long as every parameter and
+# buffer is the same tensor, in the same memory, with the same version: PyTorch counts every operation that writes to a
+# tensor, so in-place edits, optimiser steps, `load_state_dict`, moves and replaced parameters are all seen. **Not
+# seen** are writes behind PyTorch's back: through `parameter.data`, a NumPy view, or another process's shared memory.
+# Call `model.train()`, or `forget`, after such a write.
+#
+# A copy of a model starts with nothing kept. Threads may share a model: entries are replaced whole, never changed.
+
+MOST_ENTRIES = 4
+"""Grids and numbers of frames remembered at a time, the latest ones."""
+
+
+class _Entry(NamedTuple):
+    tensors: tuple[Tensor, ...]
+    """Aliases of the weights: they share versions, and hold the memory so that no other tensor can take its place."""
+    versions: tuple[int, ...]
+    value: Any
+
+
+class KeptWeights:
+    """A small cache beside a module; see the file's words on what it notices."""
+
+    def __init__(self) -> None:
+        self.entries: dict[Hashable, _Entry] = {}
+
+    def get(self, module: nn.Module, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The value kept under `key` if no weight of `module` has changed since, else a new one."""
+        tensors: list[Tensor] = []
+        _collect(module, tensors)
+        try:
+            versions = tuple(tensor._version for tensor in tensors)
+            entry = self.entries.get(key)
+            if entry is not None and entry.versions == versions and _same_memory(entry.tensors, tensors):
+                return entry.value
+            aliases = tuple(tensor.detach() for tensor in tensors)
+            _same_memory(aliases, tensors)
+        except RuntimeError:  # no versions (inference mode) or no memory (fake tensors): nothing can be checked
+            return make()
+        value = make()
+        kept = {name: other for name, other in self.entries.items() if name != key and other.versions == versions}
+        self.entries = {**dict(list(kept.items())[1 - MOST_ENTRIES :]), key: _Entry(aliases, versions, value)}
+        return value
+
+    def forget(self) -> None:
+        """Keep nothing."""
+        self.entries = {}
+
+    def __deepcopy__(self, memo: Any) -> "KeptWeights":
+        return KeptWeights()
+
+    def __reduce__(self) -> Any:
+        return KeptWeights, ()
+
+
+def _collect(module: nn.Module, into: list[Tensor]) -> None:
+    """All parameters and buffers; `module.parameters()` takes ten times as long."""
+    for own in (module._parameters, module._buffers):
+        into.extend(tensor for tensor in own.values() if tensor is not None)
+    for child in module._modules.values():
+        if child is not None:
+            _collect(child, into)
+
+
+def _same_memory(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+    return len(some) == len(others) and all(a.data_ptr() == b.data_ptr() for a, b in zip(some, others, strict=True))
+
+
+def may_keep(module: nn.Module) -> bool:
+    """Whether predictions of this module may use what is kept."""
+    return not (module.training or torch.is_grad_enabled())
+
+
+# What every model can do: predict along a trajectory, and stream.
 
 Spacing = float | Sequence[float] | None
 
@@ -73,7 +181,7 @@ class NeuralOperator(nn.Module, abc.ABC):
 
     config: OperatorConfig
     native_bf16 = False
-    """Whether `forward` lowers its features for native code by itself (`ssno.native.precision`)."""
+    """Whether `forward` lowers its features for native code by itself (`ssno.native.engine`)."""
 
     @property
     def frames_as_channels(self) -> int:

@@ -1,11 +1,13 @@
 """Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
 
-Some trained ones come with the package and are found by name (`ssno.models.bundled`).
+Some trained ones come with the package and are found by name (`ssno.models.pretrained`).
 
 `config.json` holds {"format": "ssno-model", "version": 1, "config": {"model": name, ...}}.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -13,11 +15,55 @@ import safetensors
 import safetensors.torch
 from torch import Tensor, nn
 
-from ssno.base import read_document, read_regular, write_document, write_whole
-from ssno.models.bundled import resolve_checkpoint
+from ssno.base import description_from_json, did_you_mean, read_document, read_regular, write_document, write_whole
+from ssno.base.renamed import with_new_names
 from ssno.models.config import OperatorConfig
 
-FORMAT, VERSION = "ssno-model", 1
+# Trained checkpoints that come with the package, found by name where a model folder is expected.
+#
+#     SSNO.from_pretrained("ks-0.1-64")          unless there is a folder ks-0.1-64 here: folders on disk come first
+#
+# Each is an ordinary model folder (`ssno.models.pretrained`) in `ssno/pretrained`. They are made by
+# `ssno.evaluation.publish` and are never written to afterwards: results about them go to ./runs/pretrained/NAME.
+
+ROOT = Path(__file__).parents[1] / "pretrained"
+RESULTS = Path("runs") / "pretrained"
+NAME = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
+
+
+def bundled_folders() -> dict[str, Path]:
+    """The checkpoints that are there: their folders by name, sorted."""
+    found = sorted(path.parent for path in ROOT.glob("*/config.json"))
+    return {folder.name: folder for folder in found if NAME.fullmatch(folder.name)}
+
+
+def resolve_checkpoint(folder: str | Path) -> Path:
+    """The folder that is meant: one on disk, else the bundled checkpoint of that name.
+
+    A name is looked up in the list of what is bundled and never joined to a path, so it cannot lead elsewhere. What
+    has several parts, as runs/ks-ssno, is a path and is returned as it is, whether it exists or not.
+    """
+    path = Path(folder)
+    if path.is_dir() or len(path.parts) != 1:
+        return path
+    known = bundled_folders()
+    if path.name in known:
+        return known[path.name]
+    raise FileNotFoundError(
+        f"`{folder}` holds no model: there is no such folder, and no trained checkpoint of that name comes with "
+        f"ssno.{did_you_mean(path.name, known)} There are: {', '.join(known) or 'none'}."
+    )
+
+
+def results_folder(folder: Path) -> Path:
+    """Where results about a model folder are written: into it, or for a bundled checkpoint ./runs/pretrained/NAME."""
+    bundled = folder.resolve().parent == ROOT.resolve()
+    return RESULTS / folder.resolve().name if bundled else folder
+
+
+# Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
+
+FORMAT, VERSION = "ssno-model", 2
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (WEIGHTS, CONFIG)
 LARGEST = 2**36
@@ -58,13 +104,21 @@ def read_model_document(folder: str | Path) -> dict[str, Any]:
     """The parsed config.json of a model folder, its format checked."""
     path = Path(folder) / CONFIG
     try:
-        content = read_document(path, format=FORMAT, versions=(VERSION,), remedy="Save the model again.")
+        content = read_document(path, format=FORMAT, versions=(1, VERSION), remedy="Save the model again.")
     except FileNotFoundError:
         raise FileNotFoundError(
             f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`."
         ) from None
     if not isinstance(content.get("config"), dict):
         raise ValueError(f"{path} lacks the configuration of the model. It may be damaged; save the model again.")
+    if content["version"] == 1:  # in the words of before 0.2
+        content["config"] = with_new_names(content["config"], "model.")
+        if isinstance(content.get("forecaster"), dict):
+            content["forecaster"] = with_new_names(content["forecaster"], "forecaster.")
+        if isinstance(
+            run := content.get("run"), dict
+        ):  # `Run.from_json` knows versions; what others read has new names
+            content["run"] = with_new_names(run)
     return content
 
 
@@ -112,3 +166,58 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if problems:
         raise ValueError(f"{path} does not fit the model of its config.json: {'; '.join(problems[:5])}.")
     model.load_state_dict(tensors)
+
+
+# The error that a bundled checkpoint states about itself, in the section "stated" of its config.json.
+#
+#     {"dataset": "ks-0.1-paper", "split": "test", "points": 64, "trajectories": 256, "rel_l2": ..., ...}
+#
+# Whoever makes the data again (`ssno data generate`) can measure it again: `ssno evaluate NAME` prints both.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedMetrics:
+    """What was measured when the checkpoint was made, and on what."""
+
+    dataset: str
+    """The folder in ./data that `ssno data generate` makes."""
+    split: str
+    """Which part of it."""
+    points: int
+    """Grid points along the first axis."""
+    trajectories: int
+    """How many were forecast."""
+    rel_l2: float
+    """Error of rollouts."""
+    rel_l2_onestep: float
+    """Error of single steps from true frames."""
+    rel_l2_normalised: float | None = None
+    """Error of rollouts in normalised units, where physical ones say little: fields with a large mean."""
+    lift_abs: float | None = None
+    """Mean error of the lift coefficient, on clouds around aerofoils."""
+    lift_rank: float | None = None
+    """Rank correlation of the lift."""
+
+    def errors(self) -> dict[str, float]:
+        """The numbers by the names of their metrics."""
+        names = ("rel_l2", "rel_l2_onestep", "rel_l2_normalised", "lift_abs", "lift_rank")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def data(self) -> str:
+        """What they were measured on, in words."""
+        return f"{self.trajectories} {self.split} trajectories of {self.dataset}, {self.points} points"
+
+    def is_about(self, *, split: str, points: int, trajectories: int) -> bool:
+        """Whether a measurement on the checkpoint's own data took the same part of them, on the same grid."""
+        return (split, points, trajectories) == (self.split, self.points, self.trajectories)
+
+
+def reported_metrics(config: Mapping[str, Any]) -> ReportedMetrics | None:
+    """What the config.json of a model folder states; None if it states nothing, as those of ordinary runs."""
+    section = config.get("stated")
+    if section is None:
+        return None
+    needed = [f.name for f in fields(ReportedMetrics) if f.default is MISSING]
+    if isinstance(section, Mapping) and (lacking := [name for name in needed if name not in section]):
+        raise ValueError(f"The stated error in config.json lacks {', '.join(lacking)}. It may be damaged.")
+    return description_from_json(ReportedMetrics, section, where="stated.")

@@ -8,19 +8,16 @@ Users add their own with `register_model`, in their own code: no file and no opt
 
 from ssno.base import unknown_name
 from ssno.models.baselines.factformer import FactformerConfig
-from ssno.models.baselines.ffno import FFNOConfig
-from ssno.models.baselines.fno import FNOConfig, FNORConfig
+from ssno.models.baselines.fno import FFNOConfig, FNOConfig, FNORConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.sfno import SFNOConfig
-from ssno.models.baselines.transolver import TransolverConfig
 from ssno.models.baselines.trivial import LinearConfig, PersistenceConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
+from ssno.models.slices import SSNOSlicesConfig, TransolverConfig
 from ssno.models.ssno import SSNOConfig
-from ssno.models.ssno_product import SSNOProductConfig
-from ssno.models.ssno_slices import SSNOSlicesConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
-from ssno.models.variants import SSNOFFConfig, SSNOSelectiveConfig, SSNOUniConfig, SSNOVMConfig
+from ssno.models.variants import SSNOFFConfig, SSNOProductConfig, SSNOSelectiveConfig, SSNOUniConfig, SSNOVMConfig
 
 MODELS: dict[str, type[OperatorConfig]] = {
     config.name: config

@@ -4,7 +4,7 @@
 
 New here? `ssno.models.reference` is the whole network in one file. This one is the same, faster and with more options.
 
-    spatial block   x <- x + forward scan + backward scan, along one axis after the other       `ssno.layers.sweeps`
+    spatial block   x <- x + forward scan + backward scan, along one axis after the other       `ssno.layers.axial`
     scan            GLU( W GELU( kernel * x + skip x ) + bias )                                  `ssno.layers.block`
     kernel          2 Re sum_n C_n B_n exp(-(damping_n + i frequency_n) distance): damped waves  `ssno.layers.modes`
     memory          the same scan over the last K frames, at every grid point                    `ssno.layers.memory`
@@ -24,20 +24,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_pairs, require_positive
+from ssno.layers.axial import AxialScan, GridScan, Residual, SpatialScan, UnidirectionalScan, boundary_per_axis
 from ssno.layers.block import scan_weights
 from ssno.layers.continuation import continue_onto
-from ssno.layers.film import Film, modulated, without_means
-from ssno.layers.head import ChannelMLP
 from ssno.layers.modes import ModeOptions, fast_start, require_circle, require_fading_images
-from ssno.layers.pointwise import Pointwise, append, coordinates
-from ssno.layers.sweeps import AxialScan, GridScan, Residual, SpatialScan, UnidirectionalScan, boundary_per_axis
-from ssno.models.history import MemoryConfig
+from ssno.layers.pointwise import ChannelMLP, Film, Pointwise, append, coordinates, modulated, without_means
+from ssno.models.config import MemoryConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.models.reference import ReferenceSSNO
-from ssno.native.precision import lowered
+from ssno.native.engine import lowered
 from ssno.ssm.kernel import PERIODIC, Boundary
-from ssno.ssm.transfer import learned_grid, sublattices
+from ssno.ssm.resolution import learned_grid, sublattices
 
 Scanning = TypeVar("Scanning", bound="ScanConfig")
 Conditioning = Literal["planes", "film"]
@@ -69,9 +67,9 @@ class ScanConfig(MemoryConfig):
     modes: ModeOptions = field(default_factory=ModeOptions)
     """The state-space modes of the spatial scans."""
     smallest_steps: tuple[float, ...] = ()
-    """`modes.smallest_step` of each axis by itself; none: the same along all."""
+    """`modes.dt_min` of each axis by itself; none: the same along all."""
     largest_steps: tuple[float, ...] = ()
-    """`modes.largest_step` of each axis by itself; none: the same along all."""
+    """`modes.dt_max` of each axis by itself; none: the same along all."""
     conditioning: Conditioning = "planes"
     """How parameters of a trajectory enter, known fields that are constant over the grid: as planes of the input, or as
     scale and shift of the features after every block (film). Film takes the mean of every known field; what is left of
@@ -111,11 +109,11 @@ class ScanConfig(MemoryConfig):
         if self.modes.damping == "absent":
             return replace(self, modes=modes)
         if all(periodic):
-            return replace(self, boundary="wrapped", coordinates=False, modes=modes)
+            return replace(self, boundary="periodic", coordinates=False, modes=modes)
         beyond: Boundary = "zero" if self.modes.selective else BEYOND_WALLS
         if not any(periodic):
             return replace(self, boundary=beyond, modes=modes)
-        boundary: tuple[Boundary, ...] = tuple("wrapped" if circle else beyond for circle in periodic)
+        boundary: tuple[Boundary, ...] = tuple("periodic" if circle else beyond for circle in periodic)
         walls = tuple(axis for axis, circle in enumerate(periodic) if not circle)
         return replace(self, boundary=boundary, coordinate_axes=walls, modes=modes)
 
@@ -126,13 +124,13 @@ class ScanConfig(MemoryConfig):
     def axis_modes(self) -> tuple[ModeOptions, ...]:
         """The modes of every axis."""
         steps = {}
-        for name, usual in (("smallest_steps", self.modes.smallest_step), ("largest_steps", self.modes.largest_step)):
+        for name, usual in (("smallest_steps", self.modes.dt_min), ("largest_steps", self.modes.dt_max)):
             given = getattr(self, name)
             if len(given) not in (0, self.n_dims):
                 raise ValueError(f"`{name}` must have one number for each of the {self.n_dims} axes, got {given}.")
             steps[name] = given or (usual,) * self.n_dims
         return tuple(
-            replace(self.modes, smallest_step=smallest, largest_step=largest)
+            replace(self.modes, dt_min=smallest, dt_max=largest)
             for smallest, largest in zip(*steps.values(), strict=True)
         )
 
@@ -207,14 +205,14 @@ class ScanOperator(MemoryOperator, Pretrained):
 
     def _working_points(self, points: int, step: float, boundary: Boundary) -> int:
         periodic = boundary in PERIODIC
-        if not periodic or self.config.modes.transfer == "sampled" or sublattices(points, step) is not None:
+        if not periodic or self.config.modes.resolution_transfer == "resample" or sublattices(points, step) is not None:
             return points
         learned, _ = learned_grid(points, step)
         return learned * max(2, math.ceil(points / learned))
 
     def copies(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
         """Into how many interleaved copies of the learned grid each axis falls; they never exchange anything."""
-        if self.config.modes.transfer == "sampled":
+        if self.config.modes.resolution_transfer == "resample":
             return (1,) * self.config.n_dims
         relative = relative_spacing(spacing, reference=self.config.reference_spacing, n_dims=self.config.n_dims)
         working = self.working_grid(grid, spacing=spacing)
@@ -300,7 +298,7 @@ class SSNO(ScanOperator):
         """The same network and weights as one reads them in `ssno.models.reference`: the oracle of every fast path."""
         config, modes = self.config, self.config.modes
         covered = (
-            config.boundary in ("zero", "wrapped")
+            config.boundary in ("zero", "periodic")
             and modes.discretisation == "zoh"
             and not (modes.selective or config.frames_as_channels or config.memory_position is not None)
             and (modes.damping, modes.frequency) == ("learnable", "learnable")
@@ -311,7 +309,7 @@ class SSNO(ScanOperator):
         )
         if not covered:
             raise ValueError(
-                "The reference knows boundary='zero' or 'wrapped' along all axes, discretisation='zoh', learnable "
+                "The reference knows boundary='zero' or 'periodic' along all axes, discretisation='zoh', learnable "
                 f"modes, an S4D memory, residual='sum', and no frames as channels; got {config}."
             )
         reference = ReferenceSSNO(

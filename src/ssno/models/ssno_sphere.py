@@ -2,9 +2,9 @@
 
     push -> lift -> sweeps -> memory -> sweeps -> project -> cut to the data's degrees -> pull
 
-With `scans="axes"` the block is `ssno.layers.sphere_sweep.SphereScan`, on the grid of the data, optionally in learned
-coordinates (`ssno.layers.sphere_map.SphereMap`). With `scans="great-circles"` it is
-`ssno.layers.great_circles.GreatCircleScan`, which filters by degree, on the smallest Gauss grid whose products do not
+With `scans="axes"` the block is `ssno.layers.sphere.SphereScan`, on the grid of the data, optionally in learned
+coordinates (`ssno.layers.sphere.SphereMap`). With `scans="great-circles"` it is
+`ssno.layers.sphere.GreatCircleScan`, which filters by degree, on the smallest Gauss grid whose products do not
 alias: 16 x 32 for data on 32 x 64, so a step costs what SFNO's costs. The network around them is that of SS-NO.
 
 Coordinates are cos(theta) and sin(theta): they tell the latitude, which Coriolis depends on, and leave the model free
@@ -27,17 +27,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of
+from ssno.layers.axial import SpatialScan
 from ssno.layers.block import GatedBlock
-from ssno.layers.great_circles import GreatCircleScan
 from ssno.layers.modes import STEPS
-from ssno.layers.sphere_map import SphereMap
-from ssno.layers.sphere_sweep import Colatitude, SphereScan
-from ssno.layers.sweeps import SpatialScan
+from ssno.layers.sphere import Colatitude, GreatCircleScan, SphereMap, SphereScan
 from ssno.models.operator import PrecomputedWeights, Spacing
 from ssno.models.ssno import ScanOperator, SSNOConfig
 from ssno.ssm.kernel import Boundary
-from ssno.transforms.sphere import transform_of
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.transforms.sphere import SphereGrid, transform_of
 
 Scans = Literal["axes", "great-circles"]
 STARTING_GATE = 0.1
@@ -55,7 +52,7 @@ class SphereSSNOConfig(SSNOConfig):
     in_channels: int = 3
     out_channels: int = 3
     n_dims: int = 2
-    boundary: Boundary | tuple[Boundary, ...] = "wrapped"
+    boundary: Boundary | tuple[Boundary, ...] = "periodic"
     """Of longitude."""
     colatitude: Colatitude = "pole"
     """Beyond a pole lies the opposite meridian (pole), or nothing (zero)."""
@@ -78,18 +75,18 @@ class SphereSSNOConfig(SSNOConfig):
         if self.modes.selective:
             raise ValueError("`modes.selective` on the sphere must be False: states are not carried around a circle.")
         if self.smallest_steps or self.largest_steps:
-            raise ValueError("Meridians and rings of a sphere start alike: set `modes.smallest_step`, `largest_step`.")
+            raise ValueError("Meridians and rings of a sphere start alike: set `modes.dt_min`, `dt_max`.")
         if self.conditioning != "planes":
             raise ValueError(f"`conditioning` on the sphere must be 'planes', got {self.conditioning!r}.")
         if self.n_dims != 2:
             raise ValueError(f"`n_dims` on the sphere must be 2 (colatitude, longitude), got {self.n_dims}.")
-        if self.boundary != "wrapped":
-            raise ValueError(f"`boundary` of longitude on the sphere must be 'wrapped', got {self.boundary!r}.")
+        if self.boundary != "periodic":
+            raise ValueError(f"`boundary` of longitude on the sphere must be 'periodic', got {self.boundary!r}.")
 
     def recommended(self, *, periodic: bool | Sequence[bool]) -> "SphereSSNOConfig":
         """Modes start with the waves and decay lengths of a grid."""
         smallest, largest = STEPS
-        modes = replace(self.modes, initialisation="grid", smallest_step=smallest, largest_step=largest)
+        modes = replace(self.modes, initialisation="grid", dt_min=smallest, dt_max=largest)
         return replace(self, modes=modes)
 
     def block(self) -> SpatialScan:  # type: ignore[override]

@@ -11,18 +11,20 @@
 All give the same answers and gradients to rounding, each the same bits run after run. While PyTorch compiles, exports
 or transforms a model (`vmap`, `jacrev`, `jvp` of `torch.func`), and under `torch.autocast`, the engine is plain,
 whatever was chosen; derivatives of derivatives (`create_graph=True`) are written out in the backward pass
-(`ssno.native.twice`).
+(`ssno.native.operations`).
 """
 
 import contextlib
 import contextvars
+import functools
+import logging
 from collections.abc import Iterator
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ssno.native.operations import available
+from ssno.native.operations import available, available_bf16
 
 Engine = Literal["auto", "fused", "torch", "plain"]
 
@@ -71,3 +73,80 @@ def fused(*tensors: Tensor) -> bool:
             "leaves other tensors to PyTorch."
         )
     return fit
+
+
+# In which numbers a model computes.
+#
+#     float32   the default
+#     bf16      activations, and copies of the weights that multiply them, in bfloat16: 8 bits of
+#               mantissa, half the memory
+#     float64   everything in double precision: for science, several times slower
+#
+# In bf16 the weights themselves, the sampling of kernels, sums, the loss, the optimiser, normalisation and memory of
+# past frames stay in float32. A model that can (`native_bf16`) lowers its features itself and the fused engine
+# multiplies them, on processors with AVX512-BF16. Everything else goes through `torch.autocast` and the plain engine;
+# one line of log says so.
+#
+#     with computing(model, "bf16"):
+#         answer = model(frames)
+
+Precision = Literal["float32", "bf16", "float64"]
+
+log = logging.getLogger("ssno")
+_lowered: contextvars.ContextVar[bool] = contextvars.ContextVar("lowered", default=False)
+
+
+def check_precision(precision: str) -> None:
+    """Refuse what is no precision."""
+    if precision not in get_args(Precision):
+        allowed = ", ".join(map(repr, get_args(Precision)))
+        raise ValueError(f"`precision` must be one of {allowed}, got {precision!r}.")
+
+
+@contextlib.contextmanager
+def computing(model: nn.Module, precision: Precision, *, device: torch.device | None = None) -> Iterator[None]:
+    """Let a model compute with activations of this precision inside the `with` block; its weights stay as they are."""
+    check_precision(precision)
+    if precision != "bf16":
+        yield
+        return
+    device = torch.device("cpu") if device is None else device
+    if lowers_itself(model, device):
+        token = _lowered.set(True)
+        try:
+            yield
+        finally:
+            _lowered.reset(token)
+        return
+    _say_autocast(type(model).__name__, device.type)
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        yield
+
+
+def lowers_itself(model: nn.Module, device: torch.device) -> bool:
+    """Whether native code computes this model in bf16."""
+    native = bool(getattr(model, "native_bf16", False)) and device.type == "cpu"
+    return native and not plain() and chosen_engine() != "torch" and available_bf16()
+
+
+def lowered(features: Tensor) -> Tensor:
+    """Features in the precision of activations: bfloat16 where native code takes it from here, else as they are."""
+    if torch.compiler.is_compiling() or not _lowered.get():  # a compiler cannot read the choice, and computes plainly
+        return features
+    return features.to(torch.bfloat16) if features.dtype == torch.float32 else features
+
+
+@contextlib.contextmanager
+def whole_numbers(device: torch.device) -> Iterator[None]:
+    """No autocast inside: for what must keep all its digits, as the sampling of kernels."""
+    if device.type != "meta" and torch.is_autocast_enabled(device.type):
+        with torch.autocast(device.type, enabled=False):
+            yield
+    else:
+        yield
+
+
+@functools.cache
+def _say_autocast(model: str, device: str) -> None:
+    if not torch.compiler.is_compiling():
+        log.warning("bf16: %s is computed by torch.autocast on %s, not by native code.", model, device)

@@ -5,13 +5,17 @@ head's output are float32 always.
 
 Native code reads and writes by sizes alone, so this is its door: every tensor passes `checked`, which holds its shape
 against the operation's and lays its numbers out in order. The mathematics in PyTorch stands beside the callers
-(`ssno.ssm.fused`, `ssno.layers.block`, `ssno.layers.head`). Every call needs the library: ask `available` first.
+(`ssno.ssm.scan`, `ssno.layers.block`, `ssno.layers.pointwise`). Every call needs the library: ask `available` first.
 
 Axes: h channel, d direction, o what comes before the scanned axis, l point, i what comes after, p position, c field,
 g = 2h gated channel, w wide channel.
 """
 
-from collections.abc import Callable, Iterator
+import contextlib
+import ctypes
+import mmap
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from ctypes import CDLL, c_double, c_float, c_int, c_int64, c_void_p
@@ -22,8 +26,61 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import Parameter
 
-from ssno.native.library import load, tiled
-from ssno.native.pool import fresh
+from ssno.native.build import load, tiled
+
+# Memory for large results of native operations, used again and again.
+#
+# A fresh large tensor is memory that the system has to find and fill with zeros, page by page, at every training step.
+# Here memory that a tensor no longer needs is kept for the next one of its size, in huge pages where the system has
+# them. A tensor's memory comes back when its storage is gone, whoever held it: views, saved tensors, the user.
+
+SMALLEST = 2**20
+"""Bytes below which PyTorch's own memory serves as well."""
+MOST_KEPT = 2**30
+"""Bytes kept for later use."""
+HUGE_PAGE = 2**21
+
+_free: dict[int, list[mmap.mmap]] = {}
+
+
+def fresh(*shape: int, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """A new tensor with whatever is in its memory, of the dtype of `like` unless given."""
+    dtype = like.dtype if dtype is None else dtype
+    count = 1
+    for size in shape:
+        count *= size
+    size = count * dtype.itemsize
+    # What follows or pretends tensors (memory counts, fake tensors) is to see PyTorch's own.
+    if size < SMALLEST or torch._C._len_torch_dispatch_stack() > 0:
+        return like.new_empty(shape, dtype=dtype)
+    rounded = -(-size // HUGE_PAGE) * HUGE_PAGE
+    kept = _free.get(rounded)
+    memory = kept.pop() if kept else _mapped(rounded)
+    window = (ctypes.c_char * size).from_buffer(memory)  # PyTorch holds it as long as the storage lives
+    weakref.finalize(window, _give_back, memory, rounded).atexit = False
+    return torch.frombuffer(window, dtype=dtype, count=count).view(shape)
+
+
+def _mapped(size: int) -> mmap.mmap:
+    """Memory of this process alone: a fork gets a copy, as of every other tensor."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
+def _give_back(memory: mmap.mmap, size: int) -> None:
+    if sum(each * len(kept) for each, kept in _free.items()) + size <= MOST_KEPT:
+        _free.setdefault(size, []).append(memory)
+
+
+def forget() -> None:
+    """Give all kept memory back to the system."""
+    _free.clear()
+
+
+# The native operations on tensors: float32 or bfloat16 on the CPU in, new contiguous tensors out.
 
 LARGEST = 2**31 - 1
 """Sizes are 32-bit integers in the matrix product."""
@@ -333,3 +390,21 @@ def _head_inputs(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor) -> tuple[Tensor,
 def _head_sizes(x: Tensor, w1: Tensor, w2: Tensor) -> tuple[c_int, c_int, c_int, c_int64]:
     """Channels, width, fields, positions."""
     return c_int(len(x)), c_int(len(w1)), c_int(len(w2)), c_int64(x.shape[1])
+
+
+# Derivatives of derivatives through operations whose backward pass is our own.
+#
+# Such a backward pass computes gradients and no graph. Where one is asked for (`create_graph=True`), autograd leaves
+# gradients enabled inside it; then the operation is written out in PyTorch, for PyTorch to differentiate again.
+
+
+def gradients(function: Callable[..., Tensor], inputs: Sequence[Tensor], grad: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients of `function(*inputs)`, differentiable themselves; None for inputs that need none.
+
+    One input may depend on another (a layer used twice, an unrolled model), and that path is not the function's: its
+    gradients are those of aliases, which depend on nothing but their own input.
+    """
+    aliases = [tensor.view_as(tensor) if tensor.requires_grad else tensor for tensor in inputs]
+    needed = [alias for alias in aliases if alias.requires_grad]
+    found = iter(torch.autograd.grad(function(*aliases), needed, grad, create_graph=True))
+    return tuple(next(found) if alias.requires_grad else None for alias in aliases)

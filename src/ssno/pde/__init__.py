@@ -1,23 +1,23 @@
 """Equations, time integrators and problems with known answers. Knows nothing about learning.
 
-`problems` are what `ssno data generate` solves; `equations` say what to solve and never import `schemes`, which say
-how.
+An equation says what to solve (`spectral`, `vorticity`, `gas`, `sphere`), an integrator how (`integrators`,
+`finite_volume`), `integrate` how often (`stepping`); `problems` put them together for `ssno data generate`.
 """
 
-from ssno.pde.equations.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
 from ssno.pde.grids import SpectralGrid
+from ssno.pde.integrators import etdrk4, ifrk4
 from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
 from ssno.pde.problems.burgers import Burgers
+from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat_box import HeatBox
 from ssno.pde.problems.kt_foil import KTFoil, flow_of
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
-from ssno.pde.problems.rayleigh_taylor import RayleighTaylor
-from ssno.pde.problems.richtmyer_meshkov import RichtmyerMeshkov
 from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
-from ssno.pde.schemes.integrators import etdrk4, ifrk4
+from ssno.pde.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
+from ssno.pde.stepping import integrate
 
 __all__ = [
     "AdvectionDiffusion",
@@ -47,5 +47,6 @@ __all__ = [
     "etdrk4",
     "flow_of",
     "ifrk4",
+    "integrate",
     "kuramoto_sivashinsky",
 ]

@@ -12,6 +12,7 @@ arithmetic on coefficients is cheaper by (2/3)^dimensions.
 Axes: b any leading axes (trajectory, channel), then the space axes.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -19,6 +20,37 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.pde.problems.problem import Axis
+
+# Requirements on the options of problems, each with one message.
+
+
+def check_positive(**options: float) -> None:
+    """Options that must be positive finite numbers, by name."""
+    for name, value in options.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"`{name}` must be a positive finite number, got {value}.")
+
+
+def check_at_least(least: int, **options: int) -> None:
+    """Options with a smallest value, by name."""
+    for name, value in options.items():
+        if value < least:
+            raise ValueError(f"`{name}` must be at least {least}, got {value}.")
+
+
+def check_multiple(name: str, fine: int, points: int) -> None:
+    """Stored points are every n-th point of the solver's grid, so its size `name` must be a multiple of `points`."""
+    if points < 1 or fine < points or fine % points:
+        raise ValueError(f"`{name}` must be a positive multiple of `points`, got {fine} and {points}.")
+
+
+def check_batch(parameters: Sequence[object]) -> None:
+    """A batch has at least one trajectory."""
+    if not parameters:
+        raise ValueError("`parameters` is empty: there is no trajectory to solve.")
+
+
+# Periodic boxes in one, two or three dimensions, and real fields on them as Fourier coefficients.
 
 
 class SpectralGrid:

@@ -1,11 +1,98 @@
 """Curves: how a model learned, and how its error grows along a forecast."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator
 
-from ssno.plots.style import Figure, logarithmic, look
+from ssno.data.units import labelled, measured
+from ssno.evaluation.cost_table import CostKind, Point, front
+from ssno.evaluation.record import Calibration
+from ssno.evaluation.statistics import PowerLaw
+from ssno.plots.style import COLOURS, Figure, ink, logarithmic, look, palette
+from ssno.plots.summary import plain_numbers
+
+# Curves with bands: errors with their spread over trajectories or seeds, ensembles with their uncertainty.
+#
+# Axes: n trajectory or seed, t frame, m member, x grid point.
+
+COLUMNS = 4
+
+
+class Band(NamedTuple):
+    """A curve and the range around it."""
+
+    middle: Sequence[float] | np.ndarray
+    lower: Sequence[float] | np.ndarray
+    upper: Sequence[float] | np.ndarray
+
+
+def band_of(values: Float[np.ndarray, "n t"]) -> Band:
+    """The mean of several curves, and the range that holds the middle half of them."""
+    lower, upper = np.quantile(values, [0.25, 0.75], axis=0)
+    return Band(values.mean(0), lower, upper)
+
+
+def error_bands(
+    times: Sequence[float],
+    bands: Mapping[str, Band],
+    *,
+    given_until: float | None = None,
+    label: str = "relative ℓ₂ error",
+    time_label: str = "time",
+    title: str = "error along the forecast",
+) -> Figure:
+    """Error over time with its spread, one colour per forecaster; the time that was given is shaded."""
+    with look():
+        figure = Figure(figsize=(6.5, 3.6))
+        axes = figure.subplots()
+        for (name, band), colour in zip(bands.items(), palette() * len(bands), strict=False):
+            axes.fill_between(times, band.lower, band.upper, color=colour, alpha=0.2, linewidth=0)
+            axes.plot(times, band.middle, color=colour, label=name, marker="o", markersize=2.5)
+        if given_until is not None:
+            axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
+            axes.set_xlim(left=0)
+        axes.set(title=title, xlabel=time_label, ylabel=label)
+        logarithmic(axes)
+        axes.legend(loc="lower right", fontsize=8)
+        return figure
+
+
+def ensemble_bands(
+    positions: Float[np.ndarray, " x"],
+    members: Float[np.ndarray, "m t x"],
+    truth: Float[np.ndarray, "t x"],
+    *,
+    times: Sequence[float],
+    field: str = "u",
+) -> Figure:
+    """Mean of an ensemble with one and two standard deviations around it, and the truth, at a few times."""
+    if len(members) < 2:
+        raise ValueError(f"`members` must hold at least 2 forecasts to have a spread, got {len(members)}.")
+    shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
+    mean, spread = members.mean(0), members.std(0, ddof=1)
+    with look():
+        figure = Figure(figsize=(2.6 * len(shown) + 0.6, 2.7))
+        row = np.atleast_1d(np.asarray(figure.subplots(1, len(shown), sharey=True)))
+        colour = palette()[0]
+        for axes, frame in zip(row, shown, strict=True):
+            for width, alpha in ((2, 0.18), (1, 0.3)):
+                low, high = mean[frame] - width * spread[frame], mean[frame] + width * spread[frame]
+                axes.fill_between(positions, low, high, color=colour, alpha=alpha, linewidth=0)
+            axes.plot(positions, mean[frame], color=colour, label=f"mean of {len(members)}")
+            axes.plot(positions, truth[frame], color=ink(), linewidth=1, linestyle="--", label="truth")
+            axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
+            axes.set_xlabel("x")
+        row[0].set_ylabel(field)
+        row[0].legend(fontsize=7)
+        figure.suptitle("ensemble: mean, one and two standard deviations", fontsize=10)
+        return figure
+
+
+# Curves: how a model learned, and how its error grows along a forecast.
 
 
 def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
@@ -44,3 +131,177 @@ def error_over_time(
         logarithmic(axes)
         axes.legend(loc="lower right")
         return figure
+
+
+# Is an ensemble as uncertain as it says? Coverage against probability, and spread against error over time.
+
+
+def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None = None) -> Figure:
+    """Left: how often the truth lies in intervals of a given probability. Right: spread and error, frame by frame.
+
+    Below the diagonal, or with a spread below the error, the ensemble is too sure of itself.
+    """
+    steps = range(1, len(calibration.spread) + 1)
+    with look():
+        figure = Figure(figsize=(7.6, 3.3))
+        left, right = figure.subplots(1, 2)
+        colour, other = palette()[:2]
+        left.plot([0, 1], [0, 1], color=ink(), linestyle="--", linewidth=1)
+        left.fill_between([0, 1], [0, 1], color="0.5", alpha=0.12, linewidth=0)
+        left.plot([0, *calibration.nominal], [0, *calibration.observed], color=colour, marker="o", markersize=4)
+        left.text(0.97, 0.05, "too sure", ha="right", color="0.5", transform=left.transAxes)
+        left.text(0.03, 0.92, "too careful", color="0.5", transform=left.transAxes)
+        left.set(xlabel="probability of the interval", ylabel="share of true values inside", xlim=(0, 1), ylim=(0, 1))
+        left.set_title("coverage")
+        along = list(steps) if times is None else list(times)
+        right.plot(along, calibration.error, color=other, label="error of the mean", marker="o", markersize=3)
+        right.plot(along, calibration.spread, color=colour, label="spread", marker="o", markersize=3)
+        right.set(xlabel="step" if times is None else "time", ylabel="normalised units", ylim=(0, None))
+        right.set_title(f"spread over error: {calibration.ratio:.2f}")
+        right.legend(fontsize=8)
+        return figure
+
+
+# Spectra: does a forecast keep the energy of every scale?
+
+TRUTH = "truth"
+DECADES = 10  # below the largest value; deeper is rounding
+ABOVE_TRUTH = 1e3
+"""How far above the truth a picture reaches: forecasts that run away leave it."""
+
+
+def spectra(
+    wavenumbers: Float[np.ndarray, " s"],
+    energies: Mapping[str, Float[np.ndarray, "t s"]],
+    *,
+    times: Sequence[float],
+    field: str = "u",
+    time_unit: str = "",
+    length_unit: str = "",
+) -> Figure:
+    """Energy over wavenumber at a few times, one panel each; the truth in ink, forecasts in colour.
+
+    `energies` maps "truth" and the names of forecasts to energies per frame, averaged over trajectories.
+    """
+    shown = np.unique(np.linspace(0, len(times) - 1, 3).round().astype(int)).tolist()
+    with look():
+        figure = Figure(figsize=(3.1 * len(shown) + 0.5, 3.0))
+        row = np.atleast_1d(np.asarray(figure.subplots(1, len(shown), sharey=True)))
+        for axes, frame in zip(row, shown, strict=True):
+            colours = iter(palette() * len(energies))
+            for name, values in energies.items():
+                true = name == TRUTH
+                style = {"color": ink() if true else next(colours), "linewidth": 1.2 if true else 1.8}
+                axes.plot(wavenumbers[1:], values[frame, 1:], label=name, zorder=1 if true else 2, **style)
+            axes.set(xscale="log", xlabel=labelled("wavenumber", f"rad / {length_unit}" * bool(length_unit)))
+            logarithmic(axes)
+            axes.set_title(measured(f"t = {times[frame]:.3g}", time_unit), fontsize=9)
+        top = max(float(np.nanmax(values[np.isfinite(values)], initial=1e-30)) for values in energies.values())
+        if TRUTH in energies:
+            top = min(top, ABOVE_TRUTH * float(energies[TRUTH].max()))
+        low = min(float(values[values > 0].min(initial=top)) for values in energies.values())
+        if top > 0:
+            row[0].set_ylim(max(low / 2, top * 10.0**-DECADES), top * 3)
+        row[0].set_ylabel("energy")
+        row[-1].legend(fontsize=8)
+        figure.suptitle(f"spectrum of {field} along the forecast", fontsize=10)
+        return figure
+
+
+# Accuracy against cost: error over operations and error over time, with the front of models worth their price.
+
+AXIS_LABELS: dict[CostKind, str] = {
+    "gflop": "operations of one prediction (GFLOP)",
+    "ms": "time of one prediction (ms)",
+}
+MARKERS = "osD^vPX*<>"
+
+
+def pareto_figure(points: Sequence[Point]) -> Figure:
+    """Two panels. Points of one model on several grids are joined; the front is drawn in grey beneath."""
+    with look():
+        figure = Figure(figsize=(10, 4.2))
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, kind in zip(panels, AXIS_LABELS, strict=True):
+            _draw(axes, points, kind)
+        panels[0].set_ylabel("relative error of the rollout")
+        panels[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.suptitle("Error against cost")
+    return figure
+
+
+def _draw(axes: Axes, points: Sequence[Point], kind: CostKind) -> None:
+    best = front(points, kind)
+    axes.step([getattr(p, kind) for p in best], [p.rel_l2 for p in best], where="post", color="0.8", lw=6, zorder=0)
+    for index, name in enumerate(dict.fromkeys(point.name for point in points)):
+        mine = sorted((p for p in points if p.name == name), key=lambda p: getattr(p, kind))
+        style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+        axes.plot([getattr(p, kind) for p in mine], [p.rel_l2 for p in mine], label=name, lw=1, **style)  # type: ignore[arg-type]
+        for point in mine:
+            where = (getattr(point, kind), point.rel_l2)
+            axes.annotate(point.grid, where, xytext=(4, 4), textcoords="offset points", fontsize=7, color="0.4")
+    axes.set(xscale="log", yscale="log", xlabel=AXIS_LABELS[kind])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
+
+
+# Errors of models against how much they were trained: trajectories seen above, seconds below, and where it leads.
+
+
+class Rung(NamedTuple):
+    """One run: trajectories seen, seconds of training, error."""
+
+    trajectories: int
+    seconds: float
+    error: float
+
+
+def budget_curves(
+    panels: Mapping[str, Mapping[str, Sequence[Rung]]],
+    ends: Mapping[str, tuple[int, Mapping[str, PowerLaw]]],
+    *,
+    ylabel: str,
+    printed: Mapping[str, float],
+) -> Figure:
+    """A column per problem, a colour per model, a dot per run.
+
+    Laws are drawn as far as `ends` say, with their intervals, and `printed` values stand there as stars.
+    """
+    with look():
+        figure = Figure(figsize=(1.4 + 3.6 * len(panels), 6.4))
+        grid = figure.subplots(2, len(panels), squeeze=False, sharey="col")
+        for column, (name, models) in enumerate(panels.items()):
+            for place, (label, rungs) in enumerate(models.items()):
+                _dots(grid[0, column], [(rung.trajectories, rung.error) for rung in rungs], label, place)
+                _dots(grid[1, column], [(rung.seconds, rung.error) for rung in rungs], label, place)
+            if name in ends:
+                end, laws = ends[name]
+                for label, law in laws.items():
+                    first = min(rung.trajectories for rung in models[label])
+                    _law(grid[0, column], law, first, end, list(models).index(label))
+                if name in printed:
+                    grid[0, column].plot(end, printed[name], "*", color=ink(), markersize=11, label="SS-NO, printed")
+            grid[0, column].set(title=name, xlabel="trajectories seen")
+            grid[1, column].set(xlabel="seconds of training")
+            for axes in grid[:, column]:
+                axes.set(xscale="log", yscale="log")
+                plain_numbers(axes.yaxis)
+        for axes in grid[:, 0]:
+            axes.set_ylabel(ylabel)
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        return figure
+
+
+def _dots(axes: Axes, points: Sequence[tuple[float | int, float]], label: str, place: int) -> None:
+    if points:
+        axes.plot(*zip(*points, strict=True), "o", color=palette()[place], markersize=5, label=label)
+
+
+def _law(axes: Axes, law: PowerLaw, first: int, end: int, place: int) -> None:
+    x = np.geomspace(first, end, 60)
+    found = [law.at(n) for n in x]
+    axes.plot(x, [one.value for one in found], color=palette()[place], linewidth=1.2)
+    axes.fill_between(x, [one.low for one in found], [one.high for one in found], color=palette()[place], alpha=0.15)

@@ -10,10 +10,9 @@ from jaxtyping import Bool, Float
 from matplotlib.tri import Triangulation
 from torch import Tensor
 
-from ssno.data.clouds import wall_mask
+from ssno.data.point_clouds import wall_mask
 from ssno.data.trajectories import Frames
-from ssno.plots.scales import colours
-from ssno.plots.style import DIFFERENCE_MAP, Figure, ink, look, palette
+from ssno.plots.style import DIFFERENCE_MAP, Figure, colours, ink, look, palette
 
 AROUND = ((-0.5, 1.5), (-0.75, 0.75))
 

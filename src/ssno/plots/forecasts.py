@@ -11,11 +11,9 @@ from jaxtyping import Float
 
 from ssno.data.trajectories import Trajectories
 from ssno.plots.animation import DEFAULTS, AnimationOptions, animate
+from ssno.plots.fields import forecast_panels, frame_panels
 from ssno.plots.globe import sphere_panels
-from ssno.plots.labels import Labels
-from ssno.plots.panels import frame_panels
-from ssno.plots.spacetime import forecast_panels
-from ssno.plots.style import Figure
+from ssno.plots.style import Figure, Labels
 
 
 def still_picture(

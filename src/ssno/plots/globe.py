@@ -19,10 +19,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from ssno.plots.labels import MAP_AXES, PLAIN, Labels
-from ssno.plots.moving import MovingFigure
-from ssno.plots.scales import colours, difference_colours
-from ssno.plots.style import Figure, ink, look
+from ssno.plots.animation import MovingFigure
+from ssno.plots.style import MAP_AXES, PLAIN, Figure, Labels, colours, difference_colours, ink, look
 
 PIXELS = 220
 COLUMNS = 4

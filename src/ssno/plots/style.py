@@ -4,22 +4,111 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.figure
 import numpy as np
 from cycler import cycler
+from jaxtyping import Float
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.text import Text
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
-from ssno.base.names import printable
-from ssno.base.replaceable import Kind, check_replaceable
-from ssno.base.whole import whole_file
+from ssno.base.atomic_write import Kind, check_replaceable, whole_file
+from ssno.base.formatting import printable
+from ssno.data.trajectories import Trajectories
+from ssno.data.units import measured
+
+# Which colours and limits a field has, in every picture: the one place that decides.
+#
+# A field that changes sign has a diverging map about zero, one that does not a sequential map over its range. A
+# forecast has the colours of its truth; its difference from it a diverging map of its own.
+
+ONE_SIGN_MAP = "viridis"
+NEARLY = 0.02
+"""A field whose values below (or above) zero reach so little of its range has one sign: undershoot of a solver."""
+
+
+def colours(values: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
+    """Colour map and limits for a field, never empty."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if min(-low, high) > NEARLY * (high - low):
+        return FIELD_MAP, -max(-low, high), max(-low, high)
+    return (ONE_SIGN_MAP, low, high) if low < high else (ONE_SIGN_MAP, low - 0.5, high + 0.5)
+
+
+def difference_colours(forecast: Float[np.ndarray, "..."], truth: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
+    """Colour map and limits of a difference, at most the truth's range: beyond that a forecast has run away."""
+    difference = np.abs(forecast - truth)
+    _, low, high = colours(truth)
+    limit = min(float(difference[np.isfinite(difference)].max(initial=0.0)), high - low)
+    limit = max(limit, 1e-9 * (high - low))
+    return DIFFERENCE_MAP, -limit, limit
+
+
+def few_ticks(axes: Axes) -> None:
+    """Numbers at a few places of both axes of a small image."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_tick_params(labelsize=8)
+
+
+# What pictures call the field, the axes and the time they show, with the units that files state.
+
+LONGEST = 20
+"""Letters that fit beside a colour bar."""
+LETTERS_PER_INCH = 11
+"""Of a title."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Words for a picture of one field. `title` stands above it all."""
+
+    field: str = "u"
+    axes: tuple[str, ...] = ("x", "y", "z")
+    time_unit: str = ""
+    title: str = ""
+    unit: str = ""
+
+    @property
+    def scale(self) -> str:
+        """What a colour bar says: the field, of which a long name would not fit and leaves its unit."""
+        return self.field if len(self.field) <= LONGEST else self.unit
+
+    def above(self, figure: matplotlib.figure.Figure, otherwise: str) -> str:
+        """The title in lines that a figure has room for."""
+        return fill(self.title or otherwise, int(LETTERS_PER_INCH * figure.get_figwidth()))
+
+    def at(self, time: float) -> str:
+        """A time: "t = 0.5 s"."""
+        return measured(f"t = {time:.5g}", self.time_unit)
+
+    def titled(self, title: str) -> "Labels":
+        """The same under a title."""
+        return replace(self, title=title)
+
+
+PLAIN = Labels()
+MAP_AXES = ("longitude (°)", "latitude (°)")
+
+
+def labels_of(data: Trajectories, channel: int = 0) -> Labels:
+    """Words for a field of these data; on a sphere the axes are those of a map."""
+    units = data.units
+    axes = MAP_AXES if data.grid_type == "sphere" else tuple(units.axis_label(axis.name) for axis in data.axes)
+    name = data.fields[channel]
+    return Labels(units.field_label(name), axes, units.time, unit=units.fields.get(name, ""))
+
+
+# One look for all pictures: colours that survive print and colour blindness, no clutter. Light, or dark on screens.
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 DARK_COLOURS = ("#56B4E9", "#F28E5C", "#3FC79A", "#E3A1C7", "#F0C04A", "#8FD3FF", "#AAAAAA")

@@ -10,22 +10,20 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ssno.base.replaceable import Kind, check_replaceable
-from ssno.base.whole import write_whole
+from ssno.base.atomic_write import Kind, check_replaceable, write_whole
 from ssno.data.files.suggest import option_words
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.ensembles import evaluate_ensemble
 from ssno.evaluation.evaluate import choose, evaluate
 from ssno.evaluation.record import Evaluation, read_evaluation
-from ssno.models.bundled import results_folder
-from ssno.report.contents import RunReport, gather
-from ssno.report.page import build_page
-from ssno.report.together import EnsembleReport
-from ssno.runs.folder import RunFolder, open_run
+from ssno.models.pretrained import results_folder
+from ssno.report.page import EnsembleReport, build_page
+from ssno.report.sections import RunReport, gather
 from ssno.runs.layout import WEIGHTS, evaluation_file, report_file
+from ssno.runs.load import run_folder_of
 from ssno.runs.log import read_log
-from ssno.runs.saved import run_folder_of
+from ssno.runs.open import RunFolder, open_run
 
 PAGE = Kind("a page", re.compile(rb'<meta name="generator" content="ssno '))
 NAMED = 3
@@ -37,7 +35,7 @@ def make_report(
     *,
     data: Trajectories | DataOptions | str | Path | None = None,
     split: str = "test",
-    points: int | None = None,
+    resolution: int | None = None,
     ensemble: bool = False,
     out: Path | None = None,
 ) -> Path:
@@ -47,7 +45,7 @@ def make_report(
         runs: folders of runs, names of bundled checkpoints, or opened runs (`open_run`).
         data: trajectories, their description, or their name (`evaluate`), instead of those that the runs describe.
         split: which part of the data: train, valid or test.
-        points: grid points along the first axis, to report on another resolution.
+        resolution: grid points along the first axis, to report on another resolution.
         ensemble: also take all runs together.
         out: the file; by default `default_path` of the runs. An earlier page is replaced, no other file.
     """
@@ -58,10 +56,10 @@ def make_report(
     if out is not None:
         check_replaceable(out, PAGE, option="--out")
     opened = [run if isinstance(run, RunFolder) else open_run(run) for run in runs]
-    reports = [one(run, data, split=split, points=points) for run in opened]
+    reports = [one(run, data, split=split, resolution=resolution) for run in opened]
     together = None
     if ensemble:
-        scored = evaluate_ensemble(opened, data=data, split=split, points=points)
+        scored = evaluate_ensemble(opened, data=data, split=split, resolution=resolution)
         together = EnsembleReport(scored, [run.forecaster for run in opened], reports[0].data)
     path = out or default_path(opened)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,14 +78,14 @@ def default_path(runs: Sequence[RunFolder]) -> Path:
 
 
 def one(
-    run: RunFolder, data: Trajectories | DataOptions | str | Path | None, *, split: str, points: int | None
+    run: RunFolder, data: Trajectories | DataOptions | str | Path | None, *, split: str, resolution: int | None
 ) -> RunReport:
     """Everything about one run."""
-    chosen = choose(run, data, split, points=points, time_index=None, trajectories=None)
-    usual = data is None and split == "test" and points is None and run.folder == run_folder_of(run.folder)
+    chosen = choose(run, data, split, resolution=resolution, time_index=None, trajectories=None)
+    usual = data is None and split == "test" and resolution is None and run.folder == run_folder_of(run.folder)
     evaluation = stored(run) if usual else None
     if evaluation is None:
-        evaluation = evaluate(run, data, split=split, points=points)
+        evaluation = evaluate(run, data, split=split, resolution=resolution)
     return gather(run, chosen, evaluation, record=read_log(run_folder_of(run.folder)), elsewhere=words_for(data))
 
 

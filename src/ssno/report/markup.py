@@ -2,9 +2,19 @@
 
 import base64
 import html
+import io
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from string import Template
+from typing import Any, Literal
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from ssno.base.provenance import provenance
+from ssno.plots.style import dark, place
 
 
 def text(value: object) -> str:
@@ -85,3 +95,61 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             flat[f"{prefix}{name}"] = json.dumps(value)
     return flat
+
+
+# The page around any content: the template with its looks and behaviour, all in one file that fetches nothing.
+
+
+def shell(*, title: str, heading: str, lead: str, links: Sequence[tuple[str, str]], content: str) -> str:
+    """A whole HTML page. `links` lead to sections of `content`, which is HTML; everything else is plain text."""
+    return Template(_file("page.html")).substitute(
+        title=text(title),
+        heading=text(heading),
+        lead=text(lead),
+        generator=text(f"ssno {version('ssno')}"),
+        navigation="".join(f'<a href="#{text(key)}">{text(label)}</a>' for key, label in links),
+        content=content,
+        style=_file("page.css"),
+        script=_file("page.js"),
+        footer=text(f"Made by ssno {version('ssno')}, commit {provenance()['commit']}. This page is a single file."),
+    )
+
+
+def _file(name: str) -> str:
+    return files("ssno.report").joinpath(name).read_text(encoding="utf-8")
+
+
+# Figures inside a page: vector graphics for lines, pixels for fields, each in light and dark.
+
+Format = Literal["svg", "png"]
+LARGEST = 118  # pixels per inch of the figure
+KINDS = {"svg": "image/svg+xml", "png": "image/png"}
+
+
+def picture(draw: Callable[[], Figure], alternative: str, *, format: Format = "svg", caption: str = "") -> str:
+    """A figure that follows the reader's colour scheme. `draw` is called twice, once for each.
+
+    It is never shown much larger than it was drawn; a wide one keeps a readable size on a phone and scrolls.
+    """
+    figure = draw()
+    light, (width, height) = encode(figure, format), figure.get_size_inches()
+    with dark():
+        other = draw()
+        place(other, like=figure)
+        night = encode(other, format)
+    title = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    kind = "picture wide" if width > 2.2 * height or width > 9 else "picture"
+    return (
+        f'<figure class="{kind}"><div><picture><source media="(prefers-color-scheme: dark)" srcset="{night}">'
+        f'<img src="{light}" alt="{text(alternative)}" style="max-width: {LARGEST * width:.0f}px"></picture></div>'
+        f"{title}</figure>"
+    )
+
+
+def encode(figure: Figure, format: Format) -> str:
+    """A figure as an address that holds it; the same figure gives the same bytes."""
+    place(figure)
+    content = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "ssno", "svg.fonttype": "path"}):
+        figure.savefig(content, format=format, dpi=130, metadata={"Date": None} if format == "svg" else {})
+    return data_uri(content.getvalue(), KINDS[format])

@@ -16,8 +16,7 @@ from jaxtyping import Float, UInt8, UInt16
 
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples
-from ssno.plots.scales import colours
-from ssno.plots.style import DIFFERENCE_MAP
+from ssno.plots.style import DIFFERENCE_MAP, colours
 from ssno.report.markup import script_data, text
 
 MOST_POINTS, MOST_FRAMES, MOST_FIELDS = 128, 120, 4

@@ -2,34 +2,92 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.base.amounts import number
+from ssno.base.formatting import number
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import labelled, measured
-from ssno.evaluation.comparison import metric_sheet
-from ssno.evaluation.evaluate import rows_of
-from ssno.evaluation.findings import RunInspection
+from ssno.evaluation.evaluate import metric_sheet, rows_of
+from ssno.evaluation.examples import Examples, make_examples
+from ssno.evaluation.inspection import RunInspection, inspect_run
 from ssno.evaluation.record import Evaluation
+from ssno.forecasting.metrics import CORRELATED, VALID
 from ssno.forecasting.scores import Scores
-from ssno.metrics.correlation import CORRELATED, VALID
-from ssno.metrics.spectrum import energy_spectrum
-from ssno.plots.bands import Band, error_bands
-from ssno.plots.curves import loss_curves
+from ssno.forecasting.spectra import energy_spectrum
+from ssno.plots.curves import Band, error_bands, loss_curves, spectra
 from ssno.plots.foils import flow_pictures
 from ssno.plots.forecasts import still_picture
-from ssno.plots.kernels import kernel_panels, memory_weights
-from ssno.plots.labels import labels_of
-from ssno.plots.modes import mode_ridges
-from ssno.plots.spectra import spectra
-from ssno.report.contents import RunReport
-from ssno.report.markup import cards, folded, section, table, text
-from ssno.report.pictures import picture
+from ssno.plots.modes import kernel_panels, memory_weights, mode_ridges
+from ssno.plots.style import labels_of
+from ssno.report.markup import cards, folded, picture, section, table, text
 from ssno.report.player import player
+from ssno.runs.open import RunFolder
+
+# What a report is about: a run, how good it is, a few of its forecasts, and its inside.
+#
+# The trajectories to look at are not favourites: the best, the median and the worst of those that were scored.
+
+SPECTRUM_TRAJECTORIES = 16
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """Everything about one run that goes onto the page.
+
+    `record` are the lines of its metrics.jsonl, `elsewhere` the words of a command that name other data than its own.
+    """
+
+    run: RunFolder
+    data: Trajectories
+    evaluation: Evaluation
+    examples: Examples
+    labels: Mapping[int, str]
+    many: Examples
+    findings: RunInspection
+    record: Sequence[Mapping[str, Any]]
+    elsewhere: tuple[str, ...] = ()
+
+
+def gather(
+    run: RunFolder,
+    data: Trajectories,
+    evaluation: Evaluation,
+    *,
+    record: Sequence[Mapping[str, Any]] = (),
+    elsewhere: tuple[str, ...] = (),
+) -> RunReport:
+    """Collect the contents; `data` are the trajectories that `evaluation` scored."""
+    labels = typical(evaluation.scores.trajectory_errors)
+    return RunReport(
+        run=run,
+        data=data,
+        evaluation=evaluation,
+        examples=make_examples(run.forecaster, data, list(labels)),
+        labels=labels,
+        many=make_examples(run.forecaster, data, range(min(SPECTRUM_TRAJECTORIES, len(data)))),
+        findings=inspect_run(run),
+        record=record,
+        elsewhere=elsewhere,
+    )
+
+
+def typical(errors: Sequence[float]) -> dict[int, str]:
+    """The median, the best and the worst trajectory, in this order, with what they are."""
+    if not errors:
+        raise ValueError("`errors` is empty: no trajectory was scored.")
+    order = sorted(range(len(errors)), key=errors.__getitem__)
+    chosen: dict[int, str] = {}
+    for which, what in ((order[len(order) // 2], "median"), (order[0], "best"), (order[-1], "worst")):
+        chosen.setdefault(which, what)
+    return {which: f"{what}: number {which}, error {errors[which]:.3g}" for which, what in chosen.items()}
+
+
+# The sections of a page, one function each: from numbers to HTML.
 
 MEANINGS = {
     "parameters": "real numbers that were learned",

@@ -24,14 +24,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from ssno.base import (
-    DocumentError,
-    description_from_json,
-    read_document,
-    read_regular,
-    write_document,
-    write_whole,
-)
+from ssno.base import DocumentError, description_from_json, read_document, read_regular, write_document, write_whole
 from ssno.models.pretrained import as_safetensors
 
 FORMAT, VERSION = "ssno-checkpoint", 1

@@ -4,17 +4,145 @@
 `fast` is ours and the default: see `docs/training.md` for what each of its choices gained.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from ssno.base.launched import processes
-from ssno.base.requirements import require_seed
-from ssno.data.defaults import dataset_conventions
-from ssno.data.mirror import Mirror
+from ssno.base.checks import require_seed
+from ssno.base.distributed_env import processes
+from ssno.data.augmentation import Reflection
 from ssno.data.normalise import NormalisationMethod as Normalisation
-from ssno.native.engine import Engine
-from ssno.native.precision import Precision
-from ssno.runs.unrolling import Rollout
+from ssno.data.windows import Window, dataset_conventions
+from ssno.native.engine import Engine, Precision
+
+# How trajectories are unrolled while a model learns: one typed schedule over the run.
+#
+#  teacher_forcing      share of frames that are true instead of the model's own     1 teacher forcing, 0 free running
+#     frames                  predicted frames per trajectory, cut out at a random place      0 for all there are
+#     pushforward             times the inputs are first replaced by predictions, without gradient
+#     truncate                truncated back-propagation: the gradient ends every so many frames
+#     gradient_checkpointing  keep the input of each step, compute its inside again in the backward pass
+#
+# The first three are lists over the run. One value holds throughout; n values divide the epochs into n parts of equal
+# length, so `teacher_forcing 1 0.5 0` lets go in three stages and `frames 4 8 16 16` gives the longest unroll half of
+# the run. The `Stage` of an epoch is a function of the epoch alone: a resumed run needs nothing else.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What holds in one epoch."""
+
+    teacher_forcing: float = 1.0
+    frames: int = 0
+    pushforward: int = 0
+    truncate: int = 0
+    gradient_checkpointing: bool = False
+
+    @property
+    def parallel(self) -> bool:
+        """With all frames given, all slots are computed at once; otherwise one frame after the other."""
+        return self.teacher_forcing == 1
+
+    def window(self, window: Window) -> Window:
+        """The protocol on pieces of this stage's length."""
+        return replace(window, horizon=self.frames) if self.frames else window
+
+    def length(self, window: Window, frames: int) -> int:
+        """How many of the frames of a trajectory this stage looks at: the given ones and `frames` more."""
+        plan = window.plan(frames)
+        return len(plan.given) + self.frames if self.frames else frames
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unrolling:
+    """How trajectories are unrolled in training. Lists divide the run into stages of equal length."""
+
+    teacher_forcing: tuple[float, ...] = (1.0,)
+    """Share of true frames among the inputs, per stage: 1 is teacher forcing, 0 feeds the model its own predictions."""
+    frames: tuple[int, ...] = (0,)
+    """Predicted frames per trajectory, per stage; 0 for all there are."""
+    pushforward: tuple[int, ...] = (0,)
+    """Times that inputs are replaced by predictions without gradient before the loss is taken, per stage."""
+    truncate: int = 0
+    """Truncated back-propagation: end the gradient every so many predicted frames; 0 for never."""
+    gradient_checkpointing: bool = False
+    """Gradient checkpointing: compute each unrolled step again in the backward pass instead of keeping its inside."""
+
+    def __post_init__(self) -> None:
+        for name in ("teacher_forcing", "frames", "pushforward"):
+            if not getattr(self, name):
+                raise ValueError(f"`unroll.{name}` is empty. Give one value, or one for each stage of the run.")
+        if not all(0 <= share <= 1 for share in self.teacher_forcing):
+            raise ValueError(
+                f"`unroll.teacher_forcing` is a share of frames and must lie in [0, 1], got {self.teacher_forcing}."
+            )
+        for name in ("frames", "pushforward"):
+            if min(getattr(self, name)) < 0:
+                raise ValueError(f"`unroll.{name}` must not be negative, got {getattr(self, name)}.")
+        if self.truncate < 0:
+            raise ValueError(f"`unroll.truncate` must be a number of frames, or 0 for never, got {self.truncate}.")
+        if all(share == 1 for share in self.teacher_forcing):
+            for name, what in (
+                ("truncate", "no gradient passes from step to step"),
+                ("gradient_checkpointing", "there are no steps"),
+            ):
+                if getattr(self, name):
+                    raise ValueError(
+                        f"`unroll.{name}` does nothing here: with `unroll.teacher_forcing` 1 all frames are "
+                        f"computed at once and {what}. Lower `unroll.teacher_forcing`, or save memory with a "
+                        "smaller `batch_size`."
+                    )
+
+    def stage(self, epoch: int, epochs: int) -> Stage:
+        """What holds in epoch number `epoch` of `epochs`."""
+        return Stage(
+            teacher_forcing=self.teacher_forcing[len(self.teacher_forcing) * epoch // epochs],
+            frames=self.frames[len(self.frames) * epoch // epochs],
+            pushforward=self.pushforward[len(self.pushforward) * epoch // epochs],
+            truncate=self.truncate,
+            gradient_checkpointing=self.gradient_checkpointing,
+        )
+
+    def stages(self, epochs: int) -> list[Stage]:
+        """The different stages of a run, in order; senseless ones and ones that would never be reached are refused."""
+        for name in ("teacher_forcing", "frames", "pushforward"):
+            count = len(getattr(self, name))
+            if count > epochs:
+                raise ValueError(
+                    f"`unroll.{name}` has {count} stages, but the run only {epochs} epochs. Train longer or drop some."
+                )
+        counts = {len(self.teacher_forcing), len(self.frames), len(self.pushforward)}
+        begins = sorted({-(-part * epochs // count) for count in counts for part in range(count)})
+        found = {epoch: self.stage(epoch, epochs) for epoch in begins}
+        for epoch, stage in found.items():
+            if stage.pushforward and not stage.parallel:
+                raise ValueError(
+                    f"In epoch {epoch + 1} of {epochs}, `unroll.pushforward` is {stage.pushforward} and "
+                    f"`unroll.teacher_forcing` {stage.teacher_forcing:g}: the model already sees its own predictions. "
+                    "Set pushforward to 0 or teacher_forcing to 1."
+                )
+        return list(dict.fromkeys(found.values()))
+
+
+def check_frames(stages: Sequence[Stage], window: Window, frames: int) -> None:
+    """Refuse stages that need longer trajectories than there are."""
+    plan = window.plan(frames)
+    for stage in stages:
+        if stage.length(window, plan.predicted.stop) > plan.predicted.stop:
+            there = plan.predicted.stop - len(plan.given)
+            raise ValueError(
+                f"`unroll.frames` asks for {stage.frames} predicted frames, but after {len(plan.given)} given ones "
+                f"these trajectories have {there}. Use at most {there}, or 0 for all."
+            )
+        predicted = stage.frames or len(plan.loss_slots)
+        if stage.pushforward >= predicted:
+            raise ValueError(
+                f"`unroll.pushforward` is {stage.pushforward}, but of {predicted} predicted frames at most "
+                f"{predicted - 1} can be inputs. Use fewer, or more `unroll.frames`."
+            )
+
+
+# What a training run does, as one typed description, and two recipes that fill it in.
 
 Schedule = Literal["cosine", "one-cycle", "constant"]
 Recipe = Literal["fast", "paper"]
@@ -42,19 +170,19 @@ class TrainOptions:
     """How the rate moves over the run."""
     warmup: float = 0.3
     """Fraction of the run in which the rate rises (one-cycle: its first part; cosine: linear)."""
-    clip: float = 1.0
+    grad_clip: float = 1.0
     """Largest norm of the gradient; 0 for no clipping."""
     ema: float = 0.0
     """Decay of an exponential moving average of the weights, which is then evaluated and saved; 0 for none."""
-    noise: float = 1e-3
+    noise_std: float = 1e-3
     """Standard deviation of noise on the inputs, in normalised units."""
-    mirror: Mirror = "none"
-    """Mirror images of the data that also obey their equation, each shown half of the time: u(-x) or -u(-x)."""
+    reflect: Reflection = "none"
+    """Reflection images of the data that also obey their equation, each shown half of the time: u(-x) or -u(-x)."""
     normalisation: Normalisation = "zscore"
     """Units the model works in; a training that starts from weights keeps theirs."""
     refit_normalisation: bool = False
     """Fit the units to these data even if the training starts from weights, which then meet other numbers."""
-    increment: bool = True
+    predict_increment: bool = True
     """Predict the change since the last frame instead of the frame."""
     loss: Loss = "rel_l2"
     """Relative error of a frame; or, on clouds of points, mean squares off the wall and on it (volume_surface)."""
@@ -62,14 +190,14 @@ class TrainOptions:
     """Weight of the wall in the loss volume_surface."""
     grids: tuple[int, ...] = ()
     """Training resolutions (points along the first axis); one is sampled per batch. Empty: the data's own."""
-    points: int = 0
+    points_per_step: int = 0
     """Points of a cloud drawn anew for every step; 0 for all."""
-    rollout: Rollout = field(default_factory=Rollout)
+    unroll: Unrolling = field(default_factory=Unrolling)
     """Teacher forcing or unrolling, how far, and where gradients end."""
     engine: Engine = "auto"
     """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain); see ssno.native."""
     precision: Precision = "float32"
-    """Numbers: float32; bf16 for activations, weights stay float32; float64 for science. See ssno.native.precision."""
+    """Numbers: float32; bf16 for activations, weights stay float32; float64 for science. See ssno.native.engine."""
     compile: Compile = "auto"
     """Run the model through torch.compile (auto: on CUDA only); reduce-overhead also replays CUDA graphs."""
     patience: int = 0
@@ -78,7 +206,7 @@ class TrainOptions:
     """Validation metric that picks the best weights."""
     evaluate_every: int = 1
     """Epochs between evaluations."""
-    workers: int = 0
+    num_workers: int = 0
     """Processes that read batches from disk, for data larger than memory; 0 reads all data into memory at the start."""
     seed: int = 0
     """Weights, shuffling, noise and dropout follow from it."""
@@ -91,12 +219,12 @@ class TrainOptions:
         for name in ("epochs", "batch_size", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
-        for name, most in (("epochs", MOST_EPOCHS), ("workers", MOST_WORKERS)):
+        for name, most in (("epochs", MOST_EPOCHS), ("num_workers", MOST_WORKERS)):
             if getattr(self, name) > most:
                 raise ValueError(f"`{name}` must be at most {most}, got {getattr(self, name)}.")
         require_seed(self.seed)
-        counts = ("patience", "workers", "keep_every", "points")
-        for name in ("weight_decay", "clip", "noise", "save_seconds", "surface_weight", *counts):
+        counts = ("patience", "num_workers", "keep_every", "points_per_step")
+        for name in ("weight_decay", "grad_clip", "noise_std", "save_seconds", "surface_weight", *counts):
             if getattr(self, name) < 0:
                 raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
         for name in ("learning_rate", "ssm_learning_rate"):
@@ -113,7 +241,7 @@ class TrainOptions:
             ("schedule", Schedule),
             ("loss", Loss),
             ("normalisation", Normalisation),
-            ("mirror", Mirror),
+            ("reflect", Reflection),
             ("monitor", Monitor),
             ("engine", Engine),
             ("precision", Precision),
@@ -123,7 +251,7 @@ class TrainOptions:
                 raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
         if self.compile not in (True, False, "auto", "reduce-overhead"):
             raise ValueError(f"`compile` must be True, False, 'auto' or 'reduce-overhead', got {self.compile!r}.")
-        self.rollout.stages(self.epochs)
+        self.unroll.stages(self.epochs)
 
 
 def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) -> TrainOptions:
@@ -133,7 +261,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
     On clouds of points `paper` is Transolver's training on AirfRANS, and `fast` that of our experiment.
     """
     if name == "fast":
-        options = TrainOptions(noise=dataset_conventions(dataset).own_noise)
+        options = TrainOptions(noise_std=dataset_conventions(dataset).own_noise)
     elif name == "paper":
         options = TrainOptions(
             epochs=500,
@@ -141,10 +269,10 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
             learning_rate=1e-3,
             schedule="cosine",
             warmup=0.0,
-            clip=0.0,
-            noise=dataset_conventions(dataset).noise,
+            grad_clip=0.0,
+            noise_std=dataset_conventions(dataset).noise,
             normalisation="minmax",
-            increment=False,
+            predict_increment=False,
         )
     else:
         raise ValueError(f"`recipe` must be 'fast' or 'paper', got {name!r}.")
@@ -156,11 +284,11 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
 
 
 ON_CLOUDS = TrainOptions(
-    loss="volume_surface", noise=0.0, normalisation="zscore", increment=False, monitor="rel_l2_normalised"
+    loss="volume_surface", noise_std=0.0, normalisation="zscore", predict_increment=False, monitor="rel_l2_normalised"
 )
 CLOUD_RECIPES: dict[Recipe, TrainOptions] = {
-    "fast": replace(ON_CLOUDS, epochs=40, points=256, evaluate_every=5),
+    "fast": replace(ON_CLOUDS, epochs=40, points_per_step=256, evaluate_every=5),
     "paper": replace(
-        ON_CLOUDS, epochs=398, points=32_000, batch_size=1, learning_rate=1e-3, weight_decay=0.0, clip=0.0
+        ON_CLOUDS, epochs=398, points_per_step=32_000, batch_size=1, learning_rate=1e-3, weight_decay=0.0, grad_clip=0.0
     ),
 }

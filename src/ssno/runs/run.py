@@ -1,14 +1,16 @@
 """One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
 
-    {"version": 2, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "alignment": "same"}
+    {"version": 3, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "context_time":
+    "input"}
 
-Version 1, which carried no number, had `train.teacher_forcing`, true or false, in place of `train.rollout`.
+Version 2 had other names (`ssno.base.renamed`); version 1, which carried no number, also `train.teacher_forcing`, true
+or false, in place of `train.unroll`.
 
 The command line overrides its fields; `ssno train --config run.json` starts from a file. Channels, dimensions and
 window that are not given follow from data and model (`completed`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -16,19 +18,81 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import nn
 
-from ssno.base import description_from_json, read_json, unknown_name
+from ssno.base import description_from_json, from_text, read_json, to_text, unknown_name, write_document
+from ssno.base.renamed import with_new_names
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
-from ssno.data.windows import Alignment, Window
+from ssno.data.windows import ContextTime, Window
 from ssno.models.config import OperatorConfig
+from ssno.models.pretrained import FORMAT, VERSION, read_model_document
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
 from ssno.pde.problems.problem import Axis
+from ssno.runs.checkpoint import Progress
 from ssno.runs.layout import CONFIG
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as recipe_options
 
-VERSION = 2
+# Going on with a run: its description must be the one it began with, except for what may change on the way.
+#
+#     train.epochs        longer or shorter, but not less than what is done; the rate then follows the new schedule
+#     train.num_workers, train.save_seconds, train.keep_every        how it is done, not what
+#
+# Whatever changed is written to config.json: the new description, and under "resumed" what it was before and when.
+
+MAY_CHANGE = ("train.epochs", "train.num_workers", "train.save_seconds", "train.keep_every")
+
+
+def record_changes(folder: Path, description: Mapping[str, Any], progress: Progress) -> dict[str, list[Any]]:
+    """Compare a description with that of the run in `folder`; refuse what may not change, write down what may.
+
+    Returns what changed: dotted names with the value before and the value now.
+    """
+    document = read_model_document(folder)
+    before, now = (dict(leaves(complete(values))) for values in (document.get("run") or {}, description))
+    changed = {
+        name: [before.get(name), now.get(name)] for name in {**before, **now} if before.get(name) != now.get(name)
+    }
+    if refused := [f"{name} (was {old}, now {new})" for name, (old, new) in changed.items() if name not in MAY_CHANGE]:
+        raise ValueError(
+            f"The run in {folder} began with other options, and resuming cannot change these: {', '.join(refused)}. "
+            f"Leave them as they were, or start another run. What may change: {', '.join(MAY_CHANGE)}."
+        )
+    epochs = now["train.epochs"]
+    if epochs < progress.epoch + (not progress.finished):
+        raise ValueError(
+            f"`train.epochs` is {epochs}, but the run in {folder} is already in epoch {progress.epoch + 1}."
+        )
+    if changed:
+        resumed = [*document.get("resumed", []), {"step": progress.step, "changed": changed}]
+        kept = {key: value for key, value in document.items() if key not in ("format", "version")}
+        content = {**kept, "run": dict(description), "resumed": resumed}
+        write_document(folder / CONFIG, content, format=FORMAT, version=VERSION)
+    return changed
+
+
+def complete(description: Mapping[str, Any]) -> Any:
+    """A description of any version with every option that this one knows, as plain JSON values."""
+    if "model" in description:
+        return from_text(to_text(Run.from_json(description).to_json()))
+    values = migrated(description)
+    options = description_from_json(TrainOptions, values.get("train", {}), where="train.")
+    return from_text(to_text({**values, "train": asdict(options)}))
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested objects, by dotted name."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+# One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
+
+RUN_VERSION = 3
+OLD_SWITCH = {"teacher_forcing", "rollout", "unroll"}
 ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
 Described = TypeVar("Described", bound=Any)
 
@@ -45,7 +109,7 @@ class Run(Generic[ModelConfig]):
     """How to train."""
     window: Window = field(default_factory=Window)
     """Which frames are given, which predicted."""
-    alignment: Alignment = "same"
+    context_time: ContextTime = "input"
     """Known fields of a slot are those of its own frame, or of the one it predicts."""
     start_from: str | None = None
     """Fine-tune: start from the weights of this run or model folder, or bundled checkpoint (`ssno models`)."""
@@ -103,12 +167,12 @@ class Run(Generic[ModelConfig]):
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete."""
         return {
-            "version": VERSION,
+            "version": RUN_VERSION,
             "data": asdict(self.data),
             "model": self.model.to_json(),
             "train": asdict(self.train),
             "window": asdict(self.window),
-            "alignment": self.alignment,
+            "context_time": self.context_time,
             "start_from": self.start_from,
         }
 
@@ -120,7 +184,7 @@ class Run(Generic[ModelConfig]):
         values = migrated(values)
         sections = {"data": DataOptions, "train": TrainOptions, "window": Window}
         for name in values:
-            if name not in {*sections, "model", "alignment", "start_from"}:
+            if name not in {*sections, "model", "context_time", "start_from"}:
                 raise ValueError(unknown_name(name, [known.name for known in fields(Run)]))
         model = values.get("model", {})
         if not isinstance(model, Mapping):
@@ -128,31 +192,31 @@ class Run(Generic[ModelConfig]):
         built: dict[str, Any] = {
             name: description_from_json(kind, values.get(name, {}), where=f"{name}.") for name, kind in sections.items()
         }
-        alignment = values.get("alignment", "same")
-        if alignment not in ("same", "target"):
-            raise ValueError(f"`alignment` must be 'same' or 'target', got {alignment!r}.")
+        context_time = values.get("context_time", "input")
+        if context_time not in ("input", "target"):
+            raise ValueError(f"`context_time` must be 'input' or 'target', got {context_time!r}.")
         start_from = values.get("start_from")
         if not isinstance(start_from, str | None):
             raise ValueError(f"`start_from` must be the folder of a run, got {start_from!r}.")
         config = model_config(str(model.get("model", "ssno"))).from_json(model)
-        return Run(**built, model=config, alignment=alignment, start_from=start_from)
+        return Run(**built, model=config, context_time=context_time, start_from=start_from)
 
 
 def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
     """A description of any version in the words of this one, without its number."""
     values = dict(values)
     version, train = values.pop("version", None), values.get("train")
-    if version not in (None, VERSION):
+    if version not in (None, 2, RUN_VERSION):
         raise ValueError(
-            f"The description of the run has version {version!r}; this ssno reads up to {VERSION}. Upgrade ssno."
+            f"The description of the run has version {version!r}; this ssno reads up to {RUN_VERSION}. Upgrade ssno."
         )
-    if version is None and isinstance(train, Mapping) and "teacher_forcing" in train and "rollout" not in train:
+    if version is None and isinstance(train, Mapping) and {*train} & OLD_SWITCH == {"teacher_forcing"}:
         forced = train["teacher_forcing"]
         if not isinstance(forced, bool):
             raise ValueError(f"`train.teacher_forcing` must be bool, got {forced!r}.")
         kept = {name: value for name, value in train.items() if name != "teacher_forcing"}
-        values["train"] = {**kept, "rollout": {"forcing": [1.0 if forced else 0.0]}}
-    return values
+        values["train"] = {**kept, "unroll": {"teacher_forcing": [1.0 if forced else 0.0]}}
+    return values if version == RUN_VERSION else with_new_names(values)
 
 
 def preferred(best: Described, own: Described, given: Collection[str], *, where: str) -> Described:

@@ -3,15 +3,22 @@
 Sampling a kernel is `ssno.ssm.kernel.kernel`, applying modes `ssno.ssm.scan.scan`: functions named like their modules.
 """
 
-from ssno.ssm.chunked import ChunkMaps, chunk_maps, scan_chunk, scan_chunked
 from ssno.ssm.convolution import ConvolutionMethod, Direction, convolve, convolve_each_way, toeplitz
-from ssno.ssm.discretise import DISCRETISATIONS, DiscreteModes, Discretisation, bilinear, impulse, zero_order_hold
-from ssno.ssm.dplr import LowRankSystem, low_rank_kernel, truncated, untruncated
-from ssno.ssm.hippo import DiagonalHippo, hippo_legs
+from ssno.ssm.discretise import (
+    DISCRETISATIONS,
+    ComplexPair,
+    DiscreteModes,
+    Discretisation,
+    as_pair,
+    bilinear,
+    complex_mul,
+    impulse,
+    zero_order_hold,
+)
+from ssno.ssm.dplr import DiagonalHippo, LowRankSystem, hippo_legs, low_rank_kernel, truncated, untruncated
 from ssno.ssm.initialise import INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import Boundary, UndampedError, continuous_kernel
-from ssno.ssm.pairs import ComplexPair, as_pair, complex_mul
-from ssno.ssm.recurrence import linear_recurrence, zero_state
+from ssno.ssm.recurrence import ChunkMaps, chunk_maps, linear_recurrence, scan_chunk, scan_chunked, zero_state
 from ssno.ssm.scan import ScanMethod, choose_scan, prepared_taps, scan_taps
 
 __all__ = [

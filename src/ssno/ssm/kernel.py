@@ -11,21 +11,34 @@ Axes: h channel, n state mode, l grid point.
 """
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.ssm.discretise import DiscreteModes
-from ssno.ssm.pairs import ComplexPair, complex_mul, divide, one_minus_polar, polar
+from ssno.native import operations
+from ssno.native.engine import fused
+from ssno.native.operations import Systems, gradients
+from ssno.ssm.discretise import (
+    ComplexPair,
+    DiscreteModes,
+    as_pair,
+    complex_mul,
+    divide,
+    one_minus_polar,
+    polar,
+    zero_order_hold,
+)
 
-Boundary = Literal["zero", "wrapped", "one-period", "even", "odd", "learned"]
-PERIODIC: tuple[Boundary, ...] = ("wrapped", "one-period")
+Boundary = Literal["zero", "periodic", "periodic-truncated", "neumann", "dirichlet", "learned"]
+PERIODIC: tuple[Boundary, ...] = ("periodic", "periodic-truncated")
 """Boundaries of an axis that repeats."""
-WALLS: tuple[Boundary, ...] = ("even", "odd")
+WALLS: tuple[Boundary, ...] = ("neumann", "dirichlet")
 """Boundaries that continue a line by its mirror image: the kernel goes round a circle of twice its length."""
-CIRCLES: tuple[Boundary, ...] = ("wrapped", *WALLS)
+CIRCLES: tuple[Boundary, ...] = ("periodic", *WALLS)
 """Boundaries that go round infinitely often."""
 ENDS: tuple[Boundary, ...] = ("zero", "learned")
 """Boundaries at which a line ends: its kernel does not go round."""
@@ -40,10 +53,10 @@ def kernel(
 ) -> Float[Tensor, "h l"]:
     """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
 
-    `boundary` says what lies beyond the axis: "zero" nothing, "wrapped" infinitely many periodic images (in closed
-    form, the kernel is to be applied circularly), "one-period" the plain kernel, to be applied circularly; "even" and
-    "odd" are wrapped, on a circle that is the axis and its mirror image; "learned" is the plain kernel too, and the
-    constant beyond the axis adds to what it gives (`steady_response`).
+    `boundary` says what lies beyond the axis: "zero" nothing, "periodic" infinitely many periodic images (in closed
+    form, the kernel is to be applied circularly), "periodic-truncated" the plain kernel, to be applied circularly;
+    "neumann" and "dirichlet" are periodic on a circle that is the axis and its mirror image; "learned" is the plain
+    kernel too, and the constant beyond the axis adds to what it gives (`steady_response`).
     """
     if length < 1:
         raise ValueError(f"`length` must be at least 1, got {length}.")
@@ -80,8 +93,8 @@ def require_damping(decay: Float[Tensor, "h n"]) -> None:
     unknown = decay.is_meta or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
     if not unknown and bool((decay <= 0).any()):
         raise UndampedError(
-            "Boundaries 'wrapped', 'even', 'odd' and 'learned' sum over infinitely many points, which needs "
-            "damping > 0, but a mode has none. Use boundary='one-period' or 'zero', or give every mode damping."
+            "Boundaries 'periodic', 'neumann', 'dirichlet' and 'learned' sum over infinitely many points, which needs "
+            "damping > 0, but a mode has none. Use boundary='periodic-truncated' or 'zero', or give every mode damping."
         )
 
 
@@ -126,3 +139,67 @@ def continuous_kernel(
     """
     mode = polar(-damping[..., None] * positions, -frequency[..., None] * positions)
     return 2 * (weight.re[..., None] * mode.re - weight.im[..., None] * mode.im).sum(dim=1)
+
+
+# From the parameters of diagonal systems to their sampled kernels, by zero-order hold, in one operation.
+#
+#     kernel[h, l] = 2 Re sum_n entering leaving gain decay^l
+#
+# Written out (`plain_kernels`) this is some forty small operations and a hundred more to differentiate them, which do
+# not shrink with the batch; native code (`sampling.cpp`) does either way in one call, in double precision per mode.
+#
+# Axes: h channel, n state mode, l grid point.
+
+
+def sampled_kernels(
+    systems: Systems, *, length: int, spacing: float = 1.0, boundary: Boundary = "zero"
+) -> Float[Tensor, "h l"]:
+    """Kernels on `length` points that lie `spacing` apart, input gain included."""
+    if length < 1 or not fused(*systems) or any(parameter.dtype != torch.float32 for parameter in systems):
+        return plain_kernels(*systems, length=length, spacing=spacing, boundary=boundary)
+    if boundary in CIRCLES:
+        require_damping(torch.exp(systems.log_damping) * torch.exp(systems.log_step)[:, None])
+    if torch.is_grad_enabled():
+        return SampledKernels.apply(*systems, length, spacing, boundary)
+    return operations.sample_forward(systems, length=length, spacing=spacing, circle=boundary in CIRCLES)
+
+
+def plain_kernels(*parameters: Tensor, length: int, spacing: float, boundary: Boundary) -> Tensor:
+    """The formula, written out, of the parameters one by one."""
+    log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
+    modes = zero_order_hold(torch.exp(log_damping), frequency, torch.exp(log_step) * spacing)
+    weight = complex_mul(as_pair(entering), as_pair(leaving))
+    found = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
+    return found.to(parameters[0].dtype)
+
+
+def precise(parameters: Sequence[Tensor], boundary: Boundary) -> list[Tensor]:
+    """Parameters in double precision, where images are summed and the device knows it.
+
+    Gain and images of a slow mode both follow its step, and their derivatives all but cancel: in single precision
+    nothing is left of the step's gradient.
+    """
+    needed = boundary in CIRCLES and parameters[0].device.type != "mps"
+    return [parameter.double() if needed else parameter for parameter in parameters]
+
+
+class SampledKernels(torch.autograd.Function):
+    """`SampledKernels.apply(*parameters, length, spacing, boundary)`; keeps the parameters alone."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        *parameters, length, spacing, boundary = given
+        ctx.save_for_backward(*parameters)
+        ctx.options = {"length": length, "spacing": spacing, "boundary": boundary}
+        return operations.sample_forward(
+            Systems(*parameters), length=length, spacing=spacing, circle=boundary in CIRCLES
+        )
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "h l"]) -> tuple[Tensor | None, ...]:
+        parameters = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *gradients(partial(plain_kernels, **ctx.options), parameters, grad), None, None, None
+        circle = ctx.options["boundary"] in CIRCLES
+        found = operations.sample_backward(Systems(*parameters), grad, spacing=ctx.options["spacing"], circle=circle)
+        return *found, None, None, None

@@ -1,8 +1,8 @@
 """Apply state-space modes to lines, by whichever exact way is fastest.
 
-    fused           multiply by a matrix built in cache, both directions at once, native code    (`ssno.ssm.fused`)
+    fused           multiply by a matrix built in cache, both directions at once, native code    (`ssno.ssm.scan`)
     toeplitz, fft   sample the kernel, then convolve                                       (`ssno.ssm.convolution`)
-    chunked         never form the whole kernel: carry the states along                        (`ssno.ssm.chunked`)
+    chunked         never form the whole kernel: carry the states along                        (`ssno.ssm.recurrence`)
 
 The choice sits here. It follows measurements: `benchmarks/short_axes.py` for the short end,
 `benchmarks/long_axes.py` for the long one.
@@ -11,15 +11,17 @@ Axes: h channel, n state mode, l grid point, b line, d direction; o and i: what 
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.native import operations
+from ssno.native.build import tiled
 from ssno.native.engine import fused
-from ssno.native.library import tiled
-from ssno.ssm.chunked import scan_chunked
+from ssno.native.operations import gradients
 from ssno.ssm.convolution import (
     Direction,
     choose_method,
@@ -29,10 +31,64 @@ from ssno.ssm.convolution import (
     stacked_matrices,
     stacked_spectra,
 )
-from ssno.ssm.discretise import DiscreteModes
-from ssno.ssm.fused import fused_scan
+from ssno.ssm.discretise import ComplexPair, DiscreteModes, complex_mul
 from ssno.ssm.kernel import ENDS, Boundary, kernel
-from ssno.ssm.pairs import ComplexPair, complex_mul
+from ssno.ssm.recurrence import scan_chunked
+
+# The native scan as an operation that autograd knows: y_d = kernel_d * x, keeping x and the kernels only.
+#
+# Axes: h channel, d direction, o what comes before the scanned axis, l grid point, i what comes after.
+
+FEW_LINES = 8
+"""Below this many lines a direct convolution is faster than building a matrix."""
+
+
+def fused_scan(
+    x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], *, backward: int, periodic: bool
+) -> Float[Tensor, "h d o l i"]:
+    """Scan along l with one kernel per direction; bit d of `backward` turns direction d round."""
+    if torch.is_grad_enabled():
+        return FusedScan.apply(x, kernels, backward, periodic)
+    return computed_scan(x, kernels, backward=backward, periodic=periodic)
+
+
+def computed_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) -> Tensor:
+    """By a matrix per channel, or directly for a few lines; tiles know by themselves."""
+    few = x.shape[1] * x.shape[3] < FEW_LINES
+    direct = few and (x.shape[2] > operations.LONGEST_SCAN or not tiled(x.dtype))
+    return operations.scan_forward(x, kernels, backward=backward, periodic=periodic, direct=direct)
+
+
+def plain_scan(x: Tensor, kernels: Tensor, *, backward: int, periodic: bool) -> Tensor:
+    """The same written out: a product with the stacked matrices of all directions."""
+    channels, outer, length, inner = x.shape
+    turned: list[Direction] = ["backward" if backward >> d & 1 else "forward" for d in range(len(kernels))]
+    lines = x.transpose(1, 2).reshape(channels, length, outer * inner)
+    scanned = multiply(stacked_matrices(kernels, turned, periodic), lines)
+    return scanned.unflatten(3, (outer, inner)).transpose(2, 3)
+
+
+class FusedScan(torch.autograd.Function):
+    """`FusedScan.apply(x, kernels, backward, periodic)`, where bit d of `backward` turns direction d round."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], backward: int, periodic: bool
+    ) -> Float[Tensor, "h d o l i"]:
+        operations.check_length(x.shape[2])  # now, not after a forward pass for nothing
+        ctx.save_for_backward(x, kernels)
+        ctx.options = {"backward": backward, "periodic": periodic}
+        return computed_scan(x, kernels, **ctx.options)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "h d o l i"]) -> tuple[Tensor | None, ...]:
+        x, kernels = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *gradients(partial(plain_scan, **ctx.options), (x, kernels), grad), None, None
+        return *operations.scan_backward(x, kernels, grad, **ctx.options), None, None
+
+
+# Apply state-space modes to lines, by whichever exact way is fastest.
 
 ScanMethod = Literal["auto", "fft", "toeplitz", "chunked", "fused"]
 CHUNKED_FROM = 16_384

@@ -28,8 +28,8 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.native.engine import plain
-from ssno.native.twice import gradients
-from ssno.ssm.pairs import one_minus_polar
+from ssno.native.operations import gradients
+from ssno.ssm.discretise import one_minus_polar
 
 States = Complex[Tensor, "l b h n"]
 

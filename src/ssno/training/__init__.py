@@ -1,9 +1,9 @@
 """The training loop: from a description or a model and its data to a forecaster, with exact resume."""
 
+from ssno.training.checks import ResumeCheck, check_resume
 from ssno.training.estimate import Estimate, estimate
 from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
-from ssno.training.reporter import Reporter, Silent
-from ssno.training.resume_check import ResumeCheck, check_resume
+from ssno.training.log import Reporter, Silent
 from ssno.training.task import Task, task_for
 from ssno.training.train import run_task, train
 

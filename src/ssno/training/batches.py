@@ -8,11 +8,182 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ssno.data.noise import sample_generator
+from ssno.data.augmentation import Reflection, mirrored, noise_like, sample_generator
+from ssno.data.point_clouds import at_points, drawn_points, wall_mask
+from ssno.data.reduction import coarse_points, fitting
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.training.grids import drawn_grid, on_grids
+from ssno.data.windows import next_frames, slot_context
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.quadrature_weights import hold
+from ssno.runs.options import Stage
+
+# A batch made ready for the loss: pieces of trajectories, or their images, normalised, with noise, true frames chosen.
+#
+# Everything random here is drawn from (seed, epoch, step, sample), so a resumed run draws the same.
+#
+# Axes: b trajectory, t slot, c state field, k context field, then the grid.
+
+FORCING, PLACE = 2, 3  # keep the keys of these draws apart from each other
+
+Key = tuple[int, int, int]
+"""Seed, epoch and step."""
+
+
+class Prepared(NamedTuple):
+    """What the model may see, what it should say, and in which slots that counts."""
+
+    seen: Tensor
+    """b t c *grid, the true frames with noise."""
+    known: Tensor
+    """b t k *grid, known fields with noise."""
+    truth: Tensor
+    """b t c *grid, the frame after each slot."""
+    forced: Tensor | None
+    """b t, which inputs are true; None if all are, so that slots need not wait for each other."""
+    given: int
+    """True frames before the first prediction."""
+    parts: tuple[range, ...]
+    """Slots that count, in pieces between which no gradient passes."""
+    stage: Stage
+    spacing: tuple[float, ...] | None = None
+    """Of the grid, if it may be another than the one that weights refer to."""
+    wall: Tensor | None = None
+    """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
+    outside: Tensor | None = None
+    """b t 1 *grid, where the frame after each slot has no data."""
+
+
+def prepare(
+    forecaster: Forecaster,
+    frames: Frames,
+    samples: Sequence[int] = (),
+    *,
+    stage: Stage,
+    key: Key = (0, 0, 0),
+    noise: float = 0.0,
+    mirror: Reflection = "none",
+    spacing: tuple[float, ...] | None = None,
+    points: int = 0,
+    walls: bool = False,
+) -> Prepared:
+    """Make a batch ready; `samples` are the trajectories' numbers in the dataset, and none gets no noise and no image.
+
+    Of clouds, `points` points are drawn, the same of every case in the batch (0: all), and `walls` finds their walls.
+    """
+    window, drawn_for = forecaster.window, samples or (0,) * len(frames.state)
+    if stage.frames:
+        room = window.plan(frames.state.shape[1]).predicted.stop
+        length = stage.length(window, room)
+        firsts = places(room - length, key, drawn_for)
+        frames, window = Frames(*(cut_out(part, firsts, length) for part in frames)), stage.window(window)
+    if points and points < frames.state.shape[-1]:
+        frames = at_points(frames, drawn_points(frames.state.shape[-1], points, *key).to(frames.state.device))
+    if samples:
+        frames = mirrored(frames, mirror, key, samples)
+    state, context = frames
+    wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
+    plan = window.plan(state.shape[1])
+    outside = forecaster.outside(context)
+    clean = hold(forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state), outside)
+    after = None if outside is None else outside[:, 1:]
+    seen, known = clean[:, :-1], slot_context(forecaster.encode_context(context), forecaster.context_time)
+    if noise and samples:
+        seed, epoch, step = key
+        added = noise_like(
+            torch.cat([state, context], dim=2), std=noise, seed=seed, epoch=epoch, step=step, samples=samples
+        )
+        # Noise is added to what the model sees, never to what it should say.
+        seen, known = seen + added[:, :-1, : state.shape[2]], known + added[:, :-1, state.shape[2] :]
+        seen = hold(seen, None if outside is None else outside[:, :-1])
+    if stage.parallel:
+        # A model that takes K frames as channels has no answer before its first window.
+        slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)
+        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, spacing, wall, after)
+    forced = forced_frames(stage.teacher_forcing, seen.shape[1], key, drawn_for).to(seen.device)
+    slots = range(plan.start, plan.loss_slots.stop)
+    size = stage.truncate or len(slots)
+    parts = tuple(slots[first : first + size] for first in range(0, len(slots), size))
+    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, spacing, wall, after)
+
+
+def places(room: int, key: Key, samples: Sequence[int]) -> list[int]:
+    """Where the piece of each sample begins, 0 to `room`."""
+    return [int(torch.randint(room + 1, (), generator=sample_generator(*key, n, PLACE))) for n in samples]
+
+
+def cut_out(frames: Float[Tensor, "b t c *grid"], firsts: Sequence[int], length: int) -> Float[Tensor, "b s c *grid"]:
+    """A piece of each trajectory, from its own first frame on."""
+    return torch.stack([frames[n, first : first + length] for n, first in enumerate(firsts)])
+
+
+def forced_frames(share: float, frames: int, key: Key, samples: Sequence[int]) -> Bool[Tensor, "b t"]:
+    """Which frames of each sample are given true; each with probability `share`."""
+    if share in (0, 1):
+        return torch.full((len(samples), frames), bool(share))
+    drawn = [torch.rand(frames, generator=sample_generator(*key, n, FORCING)) for n in samples]
+    return torch.stack(drawn) < share
+
+
+# Training on several grids at once: one model, each batch on one of the grids, all grids equally often.
+#
+# A grid is named by its points along the first axis; the other axes go in proportion. Fields are brought to it as a
+# coarser dataset would be read: every n-th point where that fits, and on periodic axes otherwise their waves up to what
+# the grid resolves. Weights refer to the finest of the grids, on which runs are also validated; coarser ones meet the
+# same kernels, cut to the waves that they resolve.
+#
+# Batches come in rounds of as many as there are grids, each grid once in a round, in an order drawn from (seed, epoch,
+# round). A resumed run and every process of several therefore see the same.
+
+GRID = 4  # keeps the key of this draw apart from those of order, forcing and place
+
+
+def on_finest(data: Trajectories, grids: Sequence[int]) -> Trajectories:
+    """The trajectories on the finest of the grids; as they are if none is named."""
+    return on_grid(data, max(grids)) if grids and max(grids) != data.axes[0].points else data
+
+
+def on_grids(data: Trajectories, grids: Sequence[int]) -> tuple[Trajectories, ...]:
+    """The same trajectories on every grid; as they are if none is named."""
+    return tuple(on_grid(data, points) for points in grids) or (data,)
+
+
+def on_grid(data: Trajectories, points: int) -> Trajectories:
+    """The trajectories on a grid with `points` points along the first axis, which must not be finer than theirs."""
+    first = data.axes[0]
+    if data.grid_type != "cartesian":
+        raise ValueError(f"`grids` needs a box with a regular grid, but {data.name!r} is of type {data.grid_type!r}.")
+    if points > first.points:
+        raise ValueError(
+            f"`grids` names {points} points along {first.name}, but the data have {first.points}: there is nothing to "
+            f"learn between them. Read them on a finer grid (`data.points`), or leave {points} out."
+        )
+    try:
+        grid = coarse_points(data.axes, points)
+    except ValueError:
+        shape = " x ".join(str(axis.points) for axis in data.axes)
+        raise ValueError(f"`grids` names {points} points along {first.name}, which does not scale {shape}.") from None
+    how = fitting(data.axes, grid)
+    if how == "spectral" and not (data.mask is None and all(axis.periodic for axis in data.axes)):
+        raise ValueError(
+            f"`grids`: {points} does not divide the {first.points} points of {first.name}. Spectral resampling needs "
+            f"periodic, unmasked data; choose divisors of {first.points}."
+        )
+    return data.select(resolution=grid, reduction=how)
+
+
+def drawn_grid(count: int, *, seed: int, epoch: int, batch: int) -> int:
+    """Which of `count` grids a batch of an epoch is on."""
+    if count == 1:
+        return 0
+    turn, place = divmod(batch, count)
+    return int(torch.randperm(count, generator=sample_generator(seed, epoch, turn, GRID))[place])
+
+
+# Which trajectories come when: a function of (seed, epoch), whatever the number of workers or processes.
 
 ORDER = 1  # keeps the key of the permutation apart from the keys of noise and dropout
 

@@ -17,27 +17,23 @@ import torch
 from torch import Tensor, nn
 
 from ssno.base.device import float64
-from ssno.forecasting.area import areas
 from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.quadrature_weights import areas
 from ssno.forecasting.scores import score
 from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
-from ssno.native.engine import use
-from ssno.native.precision import Precision
+from ssno.native.engine import Precision, use
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
 from ssno.runs.layout import BEST, LAST, epoch_folder
 from ssno.runs.log import Log, Logger
-from ssno.runs.resuming import record_changes
+from ssno.runs.run import record_changes
 from ssno.ssm.kernel import UndampedError
-from ssno.training.batches import Batch, BatchSource
+from ssno.training.batches import Batch, BatchSource, prepare
 from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
+from ssno.training.log import Reporter
 from ssno.training.objective import Carry, Objective
-from ssno.training.optimiser import WeightAverage, make_optimiser, set_rate
-from ssno.training.prepared import prepare
+from ssno.training.optimiser import WeightAverage, make_optimiser, rate_factor, restore, run_tensors, set_rate
 from ssno.training.processes import Process
-from ssno.training.reporter import Reporter
-from ssno.training.schedule import rate_factor
-from ssno.training.state import restore, run_tensors
 from ssno.training.task import Task
 
 STEPS_LOGGED_PER_EPOCH = 10
@@ -88,7 +84,7 @@ class Loop:
             batch_size=options.batch_size,
             seed=options.seed,
             grids=options.grids,
-            workers=options.workers,
+            workers=options.num_workers,
             rank=process.rank,
             world=process.world_size,
         )
@@ -183,7 +179,7 @@ class Loop:
         options, progress = self.options, self.progress
         total, stop = self.process.total([self._backward(batch, self.wrapped), float(asked)])
         parameters = [p for p in self.model.parameters() if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, options.clip or float("inf")).item()
+        norm = torch.nn.utils.clip_grad_norm_(parameters, options.grad_clip or float("inf")).item()
         loss = total / batch.whole
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise TrainingDiverged(self._what_diverged(loss, norm, batch))
@@ -203,12 +199,12 @@ class Loop:
             self.forecaster,
             batch.frames.to(self.process.device, self.forecaster.dtype),
             batch.samples,
-            stage=options.rollout.stage(progress.epoch, options.epochs),
+            stage=options.unroll.stage(progress.epoch, options.epochs),
             key=(options.seed, progress.epoch, progress.step),
-            noise=options.noise,
-            mirror=options.mirror,
+            noise=options.noise_std,
+            mirror=options.reflect,
             spacing=self.source.views[batch.grid].spacing,
-            points=options.points,
+            points=options.points_per_step,
             walls=options.loss == "volume_surface",
         )
         # Averaged over processes, what is weighed by the whole batch becomes the mean over trajectories.

@@ -2,7 +2,7 @@
 
 With teacher forcing every slot of a trajectory is predicted from true frames at once; each frame's features are
 computed once. Otherwise the model is unrolled from the first window: step by step it takes the true frame or its own
-prediction. `ssno.runs.unrolling` says which of the two, how far, and where gradients end.
+prediction. `ssno.runs.options` says which of the two, how far, and where gradients end.
 
 The parts of a prepared batch are trained one after the other. There is one, or, when the gradient is cut, one per
 piece: each has its own backward pass, so that only one piece is ever in memory. Summed over parts,
@@ -17,20 +17,72 @@ the model predicted min(p, s - first) steps ahead, and the gradient knows only t
 Axes: b trajectory, t slot, c state field.
 """
 
-from typing import NamedTuple
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ssno.forecasting.cloud_scores import volume_and_surface
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.masks import hold
-from ssno.metrics.relative import frame_errors
-from ssno.metrics.surface import volume_and_surface
+from ssno.forecasting.metrics import frame_errors
+from ssno.forecasting.quadrature_weights import hold
 from ssno.models.operator import OperatorState
 from ssno.runs.options import Compile
-from ssno.training.compilation import compiled, compiles
-from ssno.training.prepared import Prepared
+from ssno.training.batches import Prepared
+
+# torch.compile as a switch of a run.
+#
+# Every shape gets a graph of its own (`dynamic=False`): what is computed for a batch then depends on the batch alone
+# and not on the shapes that came before it, so a resumed run computes the same bits. Without a working compiler the run
+# goes on in eager mode and says so in one line.
+#
+#     auto              on CUDA, where kernels are many and small, and nowhere else
+#     True, False       always, never
+#     reduce-overhead   always, and on CUDA steps are recorded once and replayed (CUDA graphs)
+
+MOST_SHAPES = 64
+"""Graphs per function; beyond that torch would go on without compiling, which changes the last bits."""
+
+log = logging.getLogger(__name__)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiles(choice: Compile, device: torch.device) -> bool:
+    """Whether a run with this choice compiles on this device."""
+    return device.type == "cuda" if choice == "auto" else bool(choice)
+
+
+def compiled(function: Function, *, choice: Compile = True) -> Function:
+    """The function through torch.compile, or as it is where that does not work."""
+    problem = compiler_problem()
+    if problem:
+        log.warning("torch.compile does not work here (%s); training goes on without it.", problem)
+        return function
+    config: Any = torch._dynamo.config
+    config.recompile_limit = max(config.recompile_limit, MOST_SHAPES)
+    mode = "reduce-overhead" if choice == "reduce-overhead" else None
+    return torch.compile(function, dynamic=False, mode=mode)  # type: ignore[return-value]
+
+
+@cache
+def compiler_problem() -> str:
+    """Why a small function cannot be compiled on this machine; empty if it can."""
+    try:
+        torch.compile(_probe, dynamic=False)(torch.zeros(8))
+    except Exception as error:  # torch raises its own kinds here, and they differ between versions
+        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ""
+
+
+def _probe(values: torch.Tensor) -> torch.Tensor:
+    return torch.sin(values) + 1
+
+
+# The training loss: mean over slots of the relative l2 error of one step, in normalised units.
 
 
 class Carry(NamedTuple):
@@ -45,7 +97,7 @@ class Objective(nn.Module):
 
     Args:
         forecaster: the model with its units.
-        compile: whether to run its forward pass through torch.compile (`ssno.training.compilation`).
+        compile: whether to run its forward pass through torch.compile (`ssno.training.objective`).
         surface_weight: weight of the wall, where batches tell walls apart.
         area: weight of each grid point in the errors; None if all weigh the same.
     """
@@ -106,7 +158,7 @@ class Objective(nn.Module):
             if slot >= given:
                 true = forced[:, slot].view(-1, *(1,) * (frame.ndim - 1))
                 frame = torch.where(true, seen[:, slot], frame)
-            if prepared.stage.recompute:
+            if prepared.stage.gradient_checkpointing:
                 frame, state = checkpoint(self.step, frame, known[:, slot], state, use_reentrant=False)
             else:
                 frame, state = self.step(frame, known[:, slot], state)

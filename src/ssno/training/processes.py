@@ -1,13 +1,15 @@
 """Several processes that train one model, each on its share of every batch.
 
-    ssno train ks --nproc 2                            on one machine (`ssno.training.launch`)
+    ssno train ks --nproc 2                            on one machine (`ssno.training.processes`)
     torchrun --nproc-per-node 2 -m ssno train ks           on several
 
-A process that was not launched with others (`ssno.base.launched`) has nothing to do.
+A process that was not launched with others (`ssno.base.distributed_env`) has nothing to do.
 Gradients are averaged by PyTorch's DistributedDataParallel.
 """
 
-from collections.abc import Collection, Iterator
+import logging
+import os
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -16,8 +18,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from ssno.base import available_cores
 from ssno.base.device import choose_device
-from ssno.base.launched import is_launched
+from ssno.base.distributed_env import is_launched
+from ssno.training.interruption import EXIT_INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -76,3 +80,30 @@ def join_processes(wanted: str | torch.device = "auto") -> Iterator[Process]:
         yield Process(rank=dist.get_rank(), world_size=dist.get_world_size(), device=device)
     finally:
         dist.destroy_process_group()
+
+
+# Start the processes of one training on this machine, through PyTorch's own launcher: `ssno train ... --nproc 2`.
+#
+# As torchrun does, with two differences: an interrupted and saved training exits with code 75 instead of 1, and what
+# the training says is not followed by the launcher's own traceback.
+
+
+def launch(words: Sequence[str], *, processes: int) -> int:
+    """Run `python -m WORDS` in so many processes that find each other; the exit code."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
+    if processes < 1:
+        raise ValueError(f"`processes` must be at least 1, got {processes}.")
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // processes)))
+    for chatty in ("torch.distributed", "torch.distributed.elastic.agent.server.api", "torch.multiprocessing"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL)
+    here = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    try:
+        run(parse_args([*here, "--nproc-per-node", str(processes), "-m", *words]))
+    except SignalException:  # the launcher has passed the signal on and waited for the processes to save
+        return EXIT_INTERRUPTED
+    except ChildFailedError as failed:
+        return next((failure.exitcode for failure in failed.failures.values() if failure.exitcode > 0), 1)
+    return 0

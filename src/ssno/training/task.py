@@ -4,8 +4,8 @@
     task_for(SSNOConfig(), data)           a model still to be built: the recipe completes it for these data
     task_for(model, data)                  a model of your own making, taken as it is
 
-All three follow one rule: what is not said comes from the data (channels, axes, known fields' alignment) and from the
-recipe (options; for models still to be built also their settings).
+All three follow one rule: what is not said comes from the data (channels, axes, known fields' context_time) and from
+the recipe (options; for models still to be built also their settings).
 """
 
 import math
@@ -16,26 +16,22 @@ from typing import Any
 from torch import nn
 
 from ssno.base.provenance import provenance
-from ssno.data.defaults import dataset_conventions
-from ssno.data.division import holdout
+from ssno.data.augmentation import check_mirror
 from ssno.data.envelope import Surveyor
-from ssno.data.mirror import check_mirror
-from ssno.data.moments import check_finite
-from ssno.data.normalise import Normalisers, fit, kept_units
+from ssno.data.normalise import Normalisers, check_finite, fit, kept_units
 from ssno.data.reduction import coarse_points, fitting
+from ssno.data.splits import holdout
 from ssno.data.trajectories import Trajectories
-from ssno.data.windows import Alignment, Window
+from ssno.data.windows import ContextTime, Window, dataset_conventions
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import read_model_document
-from ssno.runs.folder import RunFolder, open_run
-from ssno.runs.options import Recipe, TrainOptions
+from ssno.runs.load import Units, read_units
+from ssno.runs.open import RunFolder, open_run
+from ssno.runs.options import Recipe, TrainOptions, check_frames
 from ssno.runs.options import recipe as named_recipe
-from ssno.runs.resuming import leaves
-from ssno.runs.run import Run, read_run
-from ssno.runs.saved import Units, read_units
-from ssno.runs.unrolling import check_frames
-from ssno.training.grids import on_finest, on_grids
+from ssno.runs.run import Run, leaves, read_run
+from ssno.training.batches import on_finest, on_grids
 
 
 @dataclass(frozen=True)
@@ -64,13 +60,13 @@ def task_for(
     recipe: Recipe = "fast",
     options: TrainOptions | None = None,
     window: Window | None = None,
-    alignment: Alignment | None = None,
+    context_time: ContextTime | None = None,
     resumed: Path | None = None,
     **changes: Any,
 ) -> Task:
     """Put a training together; see `ssno.training.train` for the arguments, `resumed` is the folder of a run."""
     if isinstance(model, Run):
-        if data is not None or valid is not None or options or window or alignment or changes:
+        if data is not None or valid is not None or options or window or context_time or changes:
             raise ValueError(
                 "When training from a `Run`, pass no other options; use `dataclasses.replace(run, ...)` to change it."
             )
@@ -85,22 +81,22 @@ def task_for(
         if options
         else named_recipe(recipe, n_dims=len(data.axes), dataset=data.name, **changes)
     )
-    alignment = alignment or dataset_conventions(data.name).alignment
+    context_time = context_time or dataset_conventions(data.name).context_time
     if isinstance(model, OperatorConfig):
         usual = dict(leaves(type(model)().to_json()))
         chosen = [f"model.{name}" for name, value in leaves(model.to_json()) if value != usual[name]]
-        run = Run(model=model, train=options, alignment=alignment).completed(data, recipe=recipe, given=chosen)
+        run = Run(model=model, train=options, context_time=context_time).completed(data, recipe=recipe, given=chosen)
         model = run.build_model()
     described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
     window = window or Window(size=frames_seen(model))
-    return checked(model, data, valid, options, window=window, alignment=alignment, description=described)
+    return checked(model, data, valid, options, window=window, context_time=context_time, description=described)
 
 
 def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resumed: Path | None = None) -> Task:
     """The training that a run describes, on its data; a resumed one has its weights and units in its folder."""
     if resumed is None and run.train.grids and max(run.train.grids) < data.axes[0].points:
         grid = coarse_points(data.axes, max(run.train.grids))
-        run = replace(run, data=replace(run.data, points=grid[0], reduction=fitting(data.axes, grid)))
+        run = replace(run, data=replace(run.data, resolution=grid[0], reduction=fitting(data.axes, grid)))
     units, source, notes = None, None, []
     if resumed is not None:
         units = read_units(resumed, read_model_document(resumed))
@@ -117,7 +113,9 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
         run = replace(run, model=model.config)
         if not run.train.refit_normalisation:
             own = source.forecaster
-            chosen = replace(run.train, normalisation=own.normalisers.state.method, increment=own.increment)
+            chosen = replace(
+                run.train, normalisation=own.normalisers.state.method, predict_increment=own.predict_increment
+            )
             run = replace(run, train=chosen)
             notes.append(f"units are those of {run.start_from}; --train.refit-normalisation fits them to these data")
     task = checked(
@@ -126,7 +124,7 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
         valid,
         run.train,
         window=run.window,
-        alignment=run.alignment,
+        context_time=run.context_time,
         description=run.to_json(),
         units=units,
         source=None if source is None or run.train.refit_normalisation else source.forecaster.normalisers,
@@ -160,7 +158,7 @@ def checked(
     options: TrainOptions,
     *,
     window: Window,
-    alignment: Alignment,
+    context_time: ContextTime,
     description: dict[str, Any],
     units: Units | None = None,
     source: Normalisers | None = None,
@@ -173,9 +171,9 @@ def checked(
     views = on_grids(data, options.grids)
     for trajectories in (*views, data, valid):
         check_fit(model, trajectories)
-    check_mirror(options.mirror, data)
+    check_mirror(options.reflect, data)
     window.plan(len(valid.times))
-    check_frames(options.rollout.stages(options.epochs), window, len(data.times))
+    check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
     check_finite(valid)
@@ -187,9 +185,9 @@ def checked(
     forecaster = Forecaster(
         model,
         normalisers=normalisers if source is None else kept_units(source, normalisers),
-        increment=options.increment,
+        predict_increment=options.predict_increment,
         window=window,
-        alignment=alignment,
+        context_time=context_time,
         spacing=data.spacing if units is None else units.spacing,
         spacings=[view.spacing for view in views] if options.grids else (),
         mask=data.mask,

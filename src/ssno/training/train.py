@@ -10,17 +10,17 @@ import torch
 from torch import nn
 
 from ssno.data.trajectories import Trajectories
-from ssno.data.windows import Alignment, Window
+from ssno.data.windows import ContextTime, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
-from ssno.runs.claim import claimed, clear
+from ssno.runs.lock import claimed, clear
 from ssno.runs.log import Logger, check_loggers
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
 from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
+from ssno.training.log import Reporter, Silent, reporter_for
 from ssno.training.loop import Loop
 from ssno.training.processes import join_processes
-from ssno.training.reporter import Reporter, Silent, reporter_for
 from ssno.training.task import Task, task_for
 
 
@@ -32,7 +32,7 @@ def train(
     recipe: Recipe = "fast",
     options: TrainOptions | None = None,
     window: Window | None = None,
-    alignment: Alignment | None = None,
+    context_time: ContextTime | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -51,14 +51,15 @@ def train(
             whole `Run`, which also says which data and options.
         data: training trajectories; `Trajectories.from_array` makes them of your own array.
         valid: trajectories that pick the best weights; by default the last tenth of `data` is held out.
-        recipe: "fast" (ours) or "paper"; `changes` override single options: `epochs=50, noise=0`.
+        recipe: "fast" (ours) or "paper"; `changes` override single options: `epochs=50, noise_std=0`.
         options: all options at once, instead of a recipe.
         window: protocol and number of given frames; by default the first K frames, K being the model's memory.
-        alignment: known fields of a slot are those of its own frame ("same") or of the one it predicts ("target"); by
+        context_time: known fields of a slot are those of its own frame ("input") or of the one it predicts ("target");
+        by
             default what is usual for the dataset.
         folder: where checkpoints, weights and log go; None writes nothing.
         resume: go on from the last checkpoint in `folder`. Options must be those of the run, except those that may
-            change (`ssno.runs.resuming`).
+            change (`ssno.runs.run`).
         overwrite: delete what an earlier run left in `folder`.
         stop_after: stop after so many optimiser steps, as if interrupted.
         stop_at: stop at this time, as if interrupted.
@@ -74,7 +75,7 @@ def train(
         recipe=recipe,
         options=options,
         window=window,
-        alignment=alignment,
+        context_time=context_time,
         resumed=Path(folder) if folder is not None and resume else None,
         **changes,
     )

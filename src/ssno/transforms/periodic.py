@@ -10,11 +10,12 @@ seen from its own points, of the wave that becomes its highest; the sine vanishe
 back is the identity for every field, and two steps to ever coarser grids are the same as one.
 
 Readers (`ssno.data.reduction`), forecasts on a working grid (`ssno.forecasting.rollout`) and solver baselines
-(`ssno.evaluation.resample`) call it, so that a perfect forecast has no error.
+(`ssno.evaluation.solver`) call it, so that a perfect forecast has no error.
 
 Axes: any leading ones, then the grid.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -46,3 +47,24 @@ def _along(lines: Float[Tensor, "... l"], points: int, later: float) -> Float[Te
     if points % 2 == 0 and points <= old:
         modes[..., -1] = 2 * modes[..., -1].real  # k and -k fall together
     return torch.fft.irfft(modes, n=points, norm="forward")
+
+
+# The cosine transform (DCT-II) of values at the centres of N cells between two walls, by one FFT of N points.
+#
+#     X_k = sum over n of  x_n cos(pi k (2 n + 1) / (2 N)),        k = 0 ... N - 1
+#
+#     mean of x^2 = (X_0^2 + 2 X_1^2 + ... + 2 X_{N-1}^2) / N^2    (Parseval)
+#
+# Even values of n come first, then odd ones backwards; the FFT of these, turned by exp(-i pi k / 2 N), has X as its
+# real part (Makhoul 1980).
+
+
+def cosine_transform(values: Float[Tensor, "..."], *, dim: int) -> Float[Tensor, "..."]:
+    """The transform along one axis."""
+    points, device = values.shape[dim], values.device
+    number = torch.arange(points, device=device)
+    order = torch.cat([number[::2], number[1::2].flip(0)])
+    angle = -math.pi / (2 * points) * number.to(values.dtype)
+    turn = torch.polar(torch.ones_like(angle), angle)
+    modes = torch.fft.fft(values.index_select(dim, order), dim=dim)
+    return (modes.movedim(dim, -1) * turn).real.movedim(-1, dim)

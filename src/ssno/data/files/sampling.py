@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ssno.data.files.blocks import Block
-from ssno.data.sizes import trajectory_bytes
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Trajectories, trajectory_bytes
 
 WINDOW = 64 * 2**10
 """Bytes of a file that come into memory around every place that is read."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ssno.base.requirements import require_seed
-from ssno.data.seeds import SPLITS, Split
-from ssno.data.sizes import trajectory_bytes
+from ssno.base.checks import require_seed
+from ssno.data.splits import SPLITS, Split
 from ssno.data.store.storage import Layout
+from ssno.data.trajectories import trajectory_bytes
 from ssno.pde.problems.problem import Problem
 
 LARGEST_SHARD = 64 * 2**20  # bytes before compression: what a kill may cost, and what a worker holds in memory

@@ -14,19 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
-from ssno.base.whole import write_whole
-from ssno.data.division import split_trajectories
+from ssno.data.context import context_is_constant
 from ssno.data.errors import DataError
 from ssno.data.files.readers.protocol import WHOLE
 from ssno.data.make.plan import LARGEST_SHARD, MOST_SHARDS, MOST_TRAJECTORIES, Shard
-from ssno.data.masks import context_is_constant
-from ssno.data.moments import chunks
-from ssno.data.seeds import SPLITS
-from ssno.data.sizes import trajectory_bytes
+from ssno.data.normalise import chunks
+from ssno.data.splits import SPLITS, split_trajectories
 from ssno.data.store.manifest import PROGRESS, Entry, write_manifest
 from ssno.data.store.storage import Layout, NotFinite, ShardEncoder
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Trajectories, trajectory_bytes
 
 Report = Callable[[int, int], None]
 

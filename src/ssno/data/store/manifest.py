@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ssno.base.documents import from_text, read_regular
-from ssno.base.whole import write_whole
+from ssno.base.atomic_write import write_whole
+from ssno.base.json_io import from_text, read_regular
 from ssno.data.errors import DataError
 from ssno.data.make.plan import Shard
-from ssno.data.seeds import Split
+from ssno.data.splits import Split
 
 MANIFEST = "manifest.json"
 PROGRESS = ".progress"

@@ -14,10 +14,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ssno.data.files.examine.hdf5 import Checked
-from ssno.data.files.probe import contents_of
-from ssno.data.files.regular import why_not_regular
-from ssno.data.seeds import SPLITS
+from ssno.data.files.sandbox.hdf5 import Checked
+from ssno.data.files.sandbox.parent import contents_of, why_not_regular
+from ssno.data.splits import SPLITS
 from ssno.data.store.manifest import DESCRIPTION, MANIFEST, PROGRESS, Entry, entries_of, read_manifest
 from ssno.pde.problems.problem import Axis
 

@@ -23,11 +23,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_positive
-from ssno.layers.head import ChannelMLP
-from ssno.layers.pointwise import Pointwise, with_coordinates
+from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
-from ssno.models.baselines.fourier import FourierConfig
-from ssno.models.history import FramesConfig
+from ssno.models.baselines.fno import FourierConfig
+from ssno.models.config import FramesConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 

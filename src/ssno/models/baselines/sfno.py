@@ -28,12 +28,10 @@ from torch.nn import functional
 
 from ssno.base import require_one_of, require_positive
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.history import MemoryConfig
+from ssno.models.config import MemoryConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
-from ssno.transforms.legendre import legendre
-from ssno.transforms.sphere import SphereTransform
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.transforms.sphere import SphereGrid, SphereTransform, legendre
 
 Position = Literal["none", "latitude", "harmonics"]
 Norm = Literal["none", "instance"]

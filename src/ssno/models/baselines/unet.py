@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ssno.base import require_positive
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.history import MemoryConfig
+from ssno.models.config import MemoryConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
@@ -86,11 +86,11 @@ class UNet(MemoryOperator, Pretrained):
         if not any(points % multiple for points in grid):
             return
         advice = "Use another model: --model ssno takes any grid."
-        for first in range(grid[0] - grid[0] % multiple, 0, -multiple):  # in proportion, as --data.points coarsens
+        for first in range(grid[0] - grid[0] % multiple, 0, -multiple):  # in proportion, as --data.resolution coarsens
             if all(points * first % (grid[0] * multiple) == 0 for points in grid):
                 coarser = " x ".join(str(points * first // grid[0]) for points in grid)
                 advice = (
-                    f"Read the data on {coarser} points (ssno train ... --data.points {first} --data.reduction "
+                    f"Read the data on {coarser} points (ssno train ... --data.resolution {first} --data.reduction "
                     "spectral), or use another model (--model ssno takes any grid)."
                 )
                 break

@@ -16,13 +16,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.checks import check_at_least, check_positive
-from ssno.pde.equations.spectral import advection_diffusion
-from ssno.pde.grids import SpectralGrid
+from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
+from ssno.pde.initial_conditions import draw_waves, sine_waves
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames
-from ssno.pde.waves import draw_waves, sine_waves
+from ssno.pde.spectral import advection_diffusion
+from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames
 
 AXIS_NAMES = "xyz"
 VALUES_PER_BLOCK = 2**15

@@ -22,16 +22,13 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.checks import check_at_least, check_batch, check_multiple, check_positive
-from ssno.pde.equations.spectral import burgers
-from ssno.pde.equations.steepening import engine
-from ssno.pde.grids import SpectralGrid
+from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
+from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
+from ssno.pde.initial_conditions import sine_waves
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.schemes.finite_volume import BurgersLaw, FiniteVolume
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.marching import march
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, one_thread, spectral_frames, steps_between
-from ssno.pde.waves import sine_waves
+from ssno.pde.spectral import burgers, engine
+from ssno.pde.stepping import FrameDone, in_blocks, march, one_thread, spectral_frames, steps_between
 
 WAVES = 4
 CHOICES = 2

@@ -2,12 +2,12 @@
 
     u_t = d_u laplace u - u v^2 + feed (1 - u),      v_t = d_v laplace v + u v^2 - (feed + kill) v
 
-on a square of side `length` (`ssno.pde.equations.reaction`). At t = 0, u = 1 and v = 0 but for Gaussian spots of random
-place and width, which turn u to 1/2 and v to 1/4. The feed rate is drawn for each trajectory from U[lowest_feed,
+on a square of side `length` (`ssno.pde.problems.gray_scott`). At t = 0, u = 1 and v = 0 but for Gaussian spots of
+random place and width, which turn u to 1/2 and v to 1/4. The feed rate is drawn for each trajectory from U[lowest_feed,
 highest_feed); it is the known field. `boundary` is `periodic`; `channel`, periodic along x with walls along y; or
 `walls`, walls everywhere. Walls let nothing through (Neumann).
 
-ETDRK4 in time; walls by unfolding (`ssno.pde.schemes.walls`), which solves on twice the points along a walled axis.
+ETDRK4 in time; walls by unfolding (`ssno.pde.spectral`), which solves on twice the points along a walled axis.
 Frames against those on 256^2 points at the same places, worst of four periodic trajectories:
 
     points  t    relative L2, u and v together   of v alone   largest difference
@@ -24,15 +24,45 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
-from ssno.base.multiples import in_units
-from ssno.pde.checks import check_at_least, check_multiple, check_positive
-from ssno.pde.equations.reaction import gray_scott
-from ssno.pde.grids import SpectralGrid
+from ssno.base.checks import in_units
+from ssno.pde.grids import SpectralGrid, check_at_least, check_multiple, check_positive
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames, steps_between
-from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded
+from ssno.pde.spectral import SpectralCoefficients, SpectralEquation, Wall, box_axis, crop, extend, unfolded
+from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames, steps_between
+
+# Gray-Scott: a substance u is fed and consumed by an autocatalyst v, which is removed.
+#
+#     u_t = d_u laplace u - u v^2 + feed (1 - u),      v_t = d_v laplace v + u v^2 - (feed + kill) v
+#
+# (u, v) = (1, 0) is stable, but a spot of v grows, divides or winds into stripes, depending on feed and kill:
+# everything happens at about feed = 0.02 to 0.06, kill = 0.05 to 0.065. Diffusion and the linear rates are integrated
+# exactly.
+#
+# Axes: b trajectory, c = 2 (u, v), *modes.
+
+
+def gray_scott(
+    grid: SpectralGrid, *, diffusivities: tuple[float, float], feed: Float[Tensor, " b"], kill: float
+) -> SpectralEquation:
+    """The equations above with a feed rate for each trajectory, in any number of dimensions."""
+    ones = (1,) * len(grid.axes)
+    removed = torch.stack([feed, feed + kill], dim=1).reshape(-1, 2, *ones)
+    spread = torch.tensor(diffusivities, dtype=torch.float64).reshape(1, 2, *ones)
+
+    def nonlinear(modes: SpectralCoefficients, time: float) -> SpectralCoefficients:
+        fields = grid.to_field(modes)
+        consumed = grid.to_modes(fields[:, :1] * fields[:, 1:].square())
+        rate = torch.cat([-consumed, consumed], dim=1)
+        rate[:, 0].flatten(1)[:, 0] += feed  # mode 0 is the mean
+        return rate
+
+    return SpectralEquation(grid, spread * grid.laplacian() - removed, nonlinear)
+
+
+# Gray-Scott patterns in a periodic square, between two walls, or in a box: spots that divide, stripes that wind.
 
 WallCondition = Literal["periodic", "channel", "walls"]
 BLOCK = 2

@@ -5,7 +5,7 @@
 
 with f = sin and m = 1, 2, ... between Dirichlet walls, f = cos and m = 0, 1, ... between Neumann walls. `boundary` is
 `dirichlet` or `neumann` for all axes, or `mixed`: the first axis Dirichlet, the others Neumann. The solver is the
-Fourier solver of the unfolded box (`ssno.pde.schemes.walls`), exact up to rounding; the sum above is `exact_solution`.
+Fourier solver of the unfolded box (`ssno.pde.spectral`), exact up to rounding; the sum above is `exact_solution`.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.checks import check_at_least, check_positive
-from ssno.pde.equations.spectral import advection_diffusion
-from ssno.pde.grids import SpectralGrid
+from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames
-from ssno.pde.schemes.walls import Wall, box_axis, crop, extend, unfolded
+from ssno.pde.spectral import Wall, advection_diffusion, box_axis, crop, extend, unfolded
+from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames
 
 WallCondition = Literal["dirichlet", "neumann", "mixed"]
 VALUES_PER_BLOCK = 2**16

@@ -19,14 +19,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.checks import check_at_least, check_multiple, check_positive
-from ssno.pde.equations.spectral import kuramoto_sivashinsky
-from ssno.pde.equations.steepening import engine
-from ssno.pde.grids import SpectralGrid
+from ssno.pde.grids import SpectralGrid, check_at_least, check_multiple, check_positive
+from ssno.pde.initial_conditions import draw_waves, sine_waves
+from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.schemes.integrators import etdrk4
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, spectral_frames, steps_between
-from ssno.pde.waves import draw_waves, sine_waves
+from ssno.pde.spectral import engine, kuramoto_sivashinsky
+from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames, steps_between
 
 BLOCK = 64
 

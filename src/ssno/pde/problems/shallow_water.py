@@ -1,6 +1,6 @@
 """Shallow-water trajectories on the sphere: the public random data, and flows whose behaviour is known.
 
-The equations are `ssno.pde.equations.shallow_water`, the initial states `ssno.pde.sphere_flows`. Frames are stored on
+The equations are `ssno.pde.sphere`, the initial states `ssno.pde.sphere`. Frames are stored on
 the equiangular grid with poles, nlat x 2 nlat, north first; the solver has L = ceil(nlat / 3) degrees on a Gauss grid.
 
 | scheme | what | for |
@@ -26,14 +26,13 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde import sphere_flows
-from ssno.pde.checks import check_at_least, check_positive
-from ssno.pde.equations.shallow_water import ShallowWaterEquations
+from ssno.pde import sphere as sphere_flows
+from ssno.pde.grids import check_at_least, check_positive
+from ssno.pde.integrators import restarted_adams_bashforth, runge_kutta
 from ssno.pde.problems.problem import Axis, GridType, OnProgress, Parameters, Problem, Solution, SolverDiverged
-from ssno.pde.schemes.explicit import restarted_adams_bashforth, runge_kutta
-from ssno.pde.schemes.rollout import FrameDone, in_blocks, steps_between
-from ssno.transforms.sphere import SphereTransform
-from ssno.transforms.sphere_grid import SphereGrid
+from ssno.pde.sphere import ShallowWaterEquations
+from ssno.pde.stepping import FrameDone, in_blocks, steps_between
+from ssno.transforms.sphere import SphereGrid, SphereTransform
 
 SphereScheme = Literal["public", "rk4"]
 SphereState = Literal["public", "vortical", "galewsky", "rossby-haurwitz", "zonal"]

@@ -1,7 +1,7 @@
 """The three Navier-Stokes datasets on the unit torus: TorusLi, TorusVis and TorusVisForce.
 
-All solve the vorticity equation (`ssno.pde.equations.vorticity`) from a Gaussian random field
-(`ssno.pde.gaussian_fields`).
+All solve the vorticity equation (`ssno.pde.vorticity`) from a Gaussian random field
+(`ssno.pde.initial_conditions`).
 
 | name | viscosity | force | frames | known fields |
 |---|---|---|---|---|
@@ -26,12 +26,10 @@ from typing import ClassVar, get_args
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.checks import check_at_least, check_batch, check_multiple, check_positive
-from ssno.pde.forcing import WaveForce
-from ssno.pde.gaussian_fields import Convention, gaussian_field
-from ssno.pde.grids import SpectralGrid
+from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
+from ssno.pde.initial_conditions import Convention, gaussian_field
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.schemes.vorticity_frames import COURANT, vorticity_frames
+from ssno.pde.vorticity import COURANT, WaveForce, vorticity_frames
 
 FORCE = 0.1
 LI_WAVES = np.array([[1, 1]])

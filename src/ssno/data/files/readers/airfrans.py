@@ -26,13 +26,11 @@ from ssno.base import read_json, read_regular
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import LazyArray, Selection, Stamp
 from ssno.data.files.blocks import Block, Part
-from ssno.data.files.examine.report import whole_limit
-from ssno.data.files.examine.vtk_xml import VTKPiece
 from ssno.data.files.patterns import Pattern
-from ssno.data.files.probe import Contents
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
-from ssno.data.files.regular import check_regular
-from ssno.data.files.sandbox import read_by_child
+from ssno.data.files.sandbox.parent import Contents, check_regular, read_by_child
+from ssno.data.files.sandbox.report import whole_limit
+from ssno.data.files.sandbox.vtk_xml import VTKPiece
 from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.problem import Axis
 

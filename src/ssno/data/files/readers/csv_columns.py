@@ -18,12 +18,12 @@ from jaxtyping import Float, Int
 
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import MemoryArray
-from ssno.data.files.coordinates import meaning_of
-from ssno.data.files.csv_text import line_of
+from ssno.data.files.axes import meaning_of
 from ssno.data.files.patterns import SPACE
-from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers import plain
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.files.sandbox.csv_text import line_of
+from ssno.data.files.sandbox.parent import Contents, StoredArray
 from ssno.data.trajectories import Trajectories
 
 SAME = 1e-6  # of their range: places closer than that are one place, written with another rounding

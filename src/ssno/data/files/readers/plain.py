@@ -13,21 +13,31 @@ from math import prod
 
 import numpy as np
 
-from ssno.data.concatenate import concatenate
 from ssno.data.context import NONE
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import MemoryArray
-from ssno.data.files.blocks import Block, Part, default_fields
-from ssno.data.files.clocks import STEP, clocks_of, steps_of, times_of
-from ssno.data.files.coordinates import COORDINATES, axes_of, coordinate_lengths, is_coordinate, meaning_of, short
+from ssno.data.files.axes import (
+    COORDINATES,
+    STEP,
+    axes_of,
+    choose_pattern,
+    clocks_of,
+    coordinate_lengths,
+    fitting_patterns,
+    is_coordinate,
+    meaning_of,
+    reordered,
+    short,
+    steps_of,
+    times_of,
+)
+from ssno.data.files.blocks import Block, Part, Resampling, default_fields
 from ssno.data.files.patterns import Pattern, example_pattern, parse_pattern
-from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
-from ssno.data.files.resampling import Resampling
-from ssno.data.files.shared_axes import choose_pattern, fitting_patterns, reordered
+from ssno.data.files.sandbox.parent import Contents, StoredArray
 from ssno.data.files.suggest import suggest_axes
-from ssno.data.seeds import SPLITS
-from ssno.data.trajectories import NAN, Trajectories
+from ssno.data.splits import SPLITS
+from ssno.data.trajectories import NAN, Trajectories, concatenate
 from ssno.data.units import unit_of
 
 NAMELESS = "array"  # what examiners call the one array of a file that has no names

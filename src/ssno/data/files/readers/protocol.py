@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ssno.base.suggestions import unknown_name
-from ssno.data.files.probe import Contents
+from ssno.base.checks import unknown_name
+from ssno.data.files.sandbox.parent import Contents
 from ssno.data.grids import Periodic
 from ssno.data.trajectories import Trajectories
 

@@ -6,20 +6,20 @@ from pathlib import Path
 
 from ssno.data.context import NONE, choose_context
 from ssno.data.errors import DataError
-from ssno.data.files.probe import BUDGET, Contents, contents_of
-from ssno.data.files.readers import airfrans, csv_columns, fourierflow, li, lpsda, pdebench, plain, poseidon, well
+from ssno.data.files.readers import airfrans, csv_columns, plain, public, well
 from ssno.data.files.readers.protocol import Reader, ReadOptions
 from ssno.data.files.readers.zarr import is_zarr, zarr_contents
+from ssno.data.files.sandbox.parent import BUDGET, Contents, contents_of
 from ssno.data.grids import periodic_flags
 from ssno.data.trajectories import NAN, Trajectories
 
 READERS: tuple[Reader, ...] = (
     airfrans.READER,
-    pdebench.READER,
-    lpsda.READER,
-    li.READER,
-    fourierflow.READER,
-    poseidon.READER,
+    public.PDEBENCH,
+    public.LPSDA,
+    public.LI,
+    public.FOURIERFLOW,
+    public.POSEIDON,
     well.READER,
     csv_columns.READER,
     plain.READER,

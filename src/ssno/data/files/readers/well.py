@@ -22,8 +22,8 @@ from ssno.data.errors import DataError
 from ssno.data.files.arrays import LayerArray, LazyArray
 from ssno.data.files.blocks import Block, Part
 from ssno.data.files.patterns import Pattern
-from ssno.data.files.probe import Contents, StoredArray
 from ssno.data.files.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.files.sandbox.parent import Contents, StoredArray
 from ssno.data.grids import axis_from_coordinates
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import unit_of

@@ -2,7 +2,7 @@
 
 A store holds one array or a tree of them. Names of axes come from `dimension_names` (version 3) or from the attribute
 `_ARRAY_DIMENSIONS` that xarray writes (version 2). The package is imported, and chunks are decoded, in the child
-process alone (`ssno.data.files.examine.zarr_store`).
+process alone (`ssno.data.files.sandbox.zarr_store`).
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,9 @@ import numpy as np
 
 from ssno.data.errors import DataError
 from ssno.data.files.arrays import FileArray, Selection, Stamp
-from ssno.data.files.examine.report import INFLATION
-from ssno.data.files.examine.zarr_store import SMALL_FILE
-from ssno.data.files.probe import Contents, StoredArray
-from ssno.data.files.sandbox import ask, read_by_child
+from ssno.data.files.sandbox.parent import Contents, StoredArray, ask, read_by_child
+from ssno.data.files.sandbox.report import INFLATION
+from ssno.data.files.sandbox.zarr_store import SMALL_FILE
 
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 
@@ -49,7 +48,7 @@ class ZarrArray(FileArray):
 
 
 def zarr_contents(path: Path) -> Contents:
-    """List a store as `ssno.data.files.probe` lists a file."""
+    """List a store as `ssno.data.files.sandbox.parent` lists a file."""
     stamp = Stamp.of(path.resolve())
     answer, _ = ask(stamp, {"budget": 0})
     arrays = {}

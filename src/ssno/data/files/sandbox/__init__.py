@@ -1,0 +1,1 @@
+"""Readers of foreign files in a child process: `parent` asks, `child` answers."""

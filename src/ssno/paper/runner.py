@@ -1,0 +1,353 @@
+"""Run the trials of an experiment: each once, several side by side, interrupted ones from where they stopped.
+
+A trial is done when its folder holds `trial.json`. With several cores each run is a process of its own with one thread,
+which on small models gets more done than one run with many threads. Ctrl-C, SIGTERM and a time to stop let every run
+save itself; the same call goes on from there. A run that diverges is a result, not an accident: its errors are
+infinite.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from ssno.base.device import threads
+from ssno.base.provenance import provenance
+from ssno.data.make.datasets import build_plan, folder_name
+from ssno.data.make.generate import generate
+from ssno.data.make.plan import Plan
+from ssno.data.make.solve_shards import GenerationCost
+from ssno.data.options import DataOptions
+from ssno.data.store.manifest import MANIFEST
+from ssno.data.windows import dataset_conventions
+from ssno.evaluation.evaluate import evaluate
+from ssno.evaluation.record import Evaluation
+from ssno.forecasting.cloud_scores import CLOUD_METRICS
+from ssno.models.operator import count_parameters
+from ssno.paper.persistence import unit_interval_factor
+from ssno.paper.results import Results, TrialResult, curve_of
+from ssno.paper.trial import Trial
+from ssno.runs.checkpoint import has_checkpoint
+from ssno.runs.layout import LAST
+from ssno.runs.log import read_log
+from ssno.runs.run import read_run
+from ssno.training.estimate import estimate
+from ssno.training.interruption import TrainingDiverged
+from ssno.training.log import Silent
+from ssno.training.task import task_for
+from ssno.training.train import train
+
+# How far a campaign is: which runs are done, which are under way, and when the rest will be.
+#
+# Nothing is measured or trained: finished runs say how long they took, runs under way how far they are, and a run that
+# has not begun takes as long per step as others of its kind. A kind that was never run has no estimate.
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One run: steps done and in all (None if its data are missing), seconds spent, and whether it has its result."""
+
+    trial: Trial
+    finished: bool
+    done: int
+    steps: int | None
+    seconds: float
+
+    @property
+    def begun(self) -> bool:
+        return self.done > 0 and not self.finished
+
+
+@dataclass(frozen=True)
+class Status:
+    """Of several runs: how many, finished, begun; seconds left on one core, and how many have no estimate."""
+
+    runs: int
+    finished: int
+    begun: int
+    seconds_left: float
+    unforeseen: int
+
+
+def kind_of(trial: Trial) -> tuple[object, ...]:
+    """Runs of one kind cost the same per step."""
+    run = trial.run
+    config = run.model.to_json()
+    config.pop("modes", None)
+    train = run.train
+    return (
+        repr(config),
+        run.data.name,
+        run.data.resolution,
+        train.batch_size,
+        train.precision,
+        train.grids,
+        train.unroll,
+    )
+
+
+def standings(trials: Iterable[Trial], folder: Path) -> list[Standing]:
+    """Where every run stands, each once."""
+    return [_standing(trial, folder / trial.name) for trial in dict.fromkeys(trials)]
+
+
+def status(trials: Iterable[Trial], known: Sequence[Standing]) -> Status:
+    """Some of the runs together; `known` are those from which times per step are taken."""
+    rates: dict[tuple[object, ...], float] = {}
+    for standing in known:
+        if standing.done and standing.seconds:
+            rates[kind_of(standing.trial)] = standing.seconds / standing.done
+    wanted = set(trials)
+    chosen = [standing for standing in known if standing.trial in wanted]
+    seconds, unforeseen = 0.0, 0
+    for standing in chosen:
+        rate = rates.get(kind_of(standing.trial))
+        if standing.finished:
+            continue
+        if rate is None or standing.steps is None:
+            unforeseen += 1
+        else:
+            seconds += rate * max(0, standing.steps - standing.done)
+    finished = sum(standing.finished for standing in chosen)
+    return Status(len(chosen), finished, sum(standing.begun for standing in chosen), seconds, unforeseen)
+
+
+def steps_of(trial: Trial) -> int:
+    """Optimiser steps of a run."""
+    return trial.run.train.epochs * -(-_trajectories(trial.run.data) // trial.run.train.batch_size)
+
+
+def steps_done(place: Path) -> int:
+    """Steps that a running trial has logged."""
+    lines = read_log(place)
+    return int(lines[-1]["step"]) if lines else 0
+
+
+def _standing(trial: Trial, place: Path) -> Standing:
+    try:
+        steps = steps_of(trial)
+    except FileNotFoundError:
+        steps = None
+    if TrialResult.exists(place):
+        seconds = TrialResult.read(place).seconds
+        return Standing(trial, True, steps or 0, steps, seconds)
+    epochs = [line for line in read_log(place) if line["kind"] == "epoch" and "seconds" in line]
+    if not epochs:
+        return Standing(trial, False, steps_done(place), steps, 0.0)
+    return Standing(trial, False, int(epochs[-1]["step"]), steps, float(epochs[-1]["seconds"]))
+
+
+@cache
+def _trajectories(options: DataOptions) -> int:
+    return len(options.load("train"))
+
+
+# Run the trials of an experiment: each once, several side by side, interrupted ones from where they stopped.
+
+Advance = Callable[[float, float], None]
+KEPT = (
+    "rel_l2",
+    "rel_l2_normalised",
+    "rel_l2_onestep",
+    "spectral_error/low",
+    "spectral_error/mid",
+    "spectral_error/high",
+    *CLOUD_METRICS,
+    "volume_mse/p",
+    "surface_mse/p",
+)
+UNIT_INTERVAL, BEST_VALID, SECONDS = "rel_l2_unit_interval", "rel_l2_best_valid", "seconds_per_forecast"
+POLL_SECONDS = 2.0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which the workers have to be told."""
+
+
+def missing_data(trials: Iterable[Trial]) -> dict[Path, Plan]:
+    """The datasets that have to be made, or finished, before these trials can run: where, and what."""
+    missing: dict[Path, Plan] = {}
+    for name, preset, viscosity in dict.fromkeys(
+        (t.run.data.name, t.run.data.preset, t.run.data.viscosity) for t in trials
+    ):
+        options = {} if viscosity is None else {"viscosity": viscosity}
+        plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
+        folder = Path("data") / folder_name(plan.problem, str(preset))
+        if not (folder / MANIFEST).is_file():  # one that was interrupted goes on
+            missing[folder] = plan
+    return missing
+
+
+def make_data(trials: Iterable[Trial], say: Callable[[str], None], advance: Advance) -> None:
+    """Generate the datasets that are missing."""
+    for folder, plan in missing_data(trials).items():
+        say(f"generating {folder}")
+        generate(plan, folder, report=advance)
+
+
+def foresee_data(trials: Iterable[Trial]) -> dict[Path, GenerationCost]:
+    """What making the missing datasets would cost; nothing is written."""
+    return {folder: generate(plan, folder, dry_run=True).forecast for folder, plan in missing_data(trials).items()}
+
+
+def run_trials(
+    trials: Sequence[Trial], folder: Path, *, cores: int | None, advance: Advance, until: datetime | None = None
+) -> Results:
+    """Do what is not done yet and return everything; runs still going `until` then save themselves and stop.
+
+    `cores` runs go side by side, one thread each; None runs one after the other with all of torch's threads.
+    """
+    todo = [trial for trial in dict.fromkeys(trials) if not is_done(trial, folder)]
+    with stopped_at(until):
+        if cores is not None and cores > 1:
+            _side_by_side(todo, folder, workers=cores, advance=advance)
+        else:
+            with threads(cores):
+                for done, trial in enumerate(todo):
+                    advance(done, len(todo))
+                    run_task(trial, folder)
+            advance(len(todo), len(todo))
+    return collect(trials, folder)
+
+
+@contextmanager
+def stopped_at(until: datetime | None) -> Iterator[None]:
+    """Inside this context SIGTERM stops what runs, and comes by itself at a given time."""
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    seconds = 0.0 if until is None else max(0.0, (until - datetime.now()).total_seconds())
+    clock = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
+    clock.daemon = True
+    try:
+        if until is not None:
+            clock.start()
+        yield
+    finally:
+        clock.cancel()
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _check(future: Future[None]) -> None:
+    """Raise what a worker raised, or that it died without a word."""
+    try:
+        future.result()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "A worker process died. The usual causes are too little memory (see `dmesg`; take fewer workers), and a "
+            'program of your own that calls `main()` without `if __name__ == "__main__":` before it.'
+        ) from error
+
+
+def _side_by_side(todo: Sequence[Trial], folder: Path, *, workers: int, advance: Advance) -> None:
+    context = multiprocessing.get_context("spawn")
+    steps = {trial: steps_of(trial) for trial in todo}
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting: dict[Future[None], Trial] = {}
+        total, queue = sum(steps.values()), deque(todo)
+        try:
+            while waiting or queue:
+                while queue and len(waiting) < workers:  # no more: a worker told to stop would begin the next one
+                    trial = queue.popleft()
+                    waiting[pool.submit(run_task, trial, folder)] = trial
+                finished, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    _check(future)
+                    del waiting[future]
+                under_way = sum(
+                    steps[trial] - min(steps[trial], steps_done(folder / trial.name)) for trial in waiting.values()
+                ) + sum(steps[trial] for trial in queue)
+                advance(total - under_way, total)
+        except BaseException as stopped:
+            if isinstance(stopped, Terminated):  # Ctrl-C reaches the workers by itself
+                for worker in multiprocessing.active_children():
+                    worker.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def run_task(trial: Trial, folder: Path) -> None:
+    """Train, or go on training, and judge on test trajectories."""
+    place = folder / trial.name
+    resume = has_checkpoint(place / LAST)
+    try:
+        train(trial.run, folder=place, resume=resume, overwrite=not resume, reporter=Silent())
+        values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
+    except TrainingDiverged:
+        values = dict.fromkeys((*KEPT, UNIT_INTERVAL), float("inf"))
+    lines = read_log(place)  # a run may diverge before its first line
+    curve = curve_of(lines)
+    values[BEST_VALID] = min((error for _, error in curve), default=float("inf"))
+    seconds = max((line["seconds"] for line in lines if "seconds" in line), default=0.0)
+    parameters = count_parameters(trial.run.build_model())
+    TrialResult(values, curve, parameters, seconds, torch.get_num_threads(), provenance()).store(place)
+
+
+def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
+    """The numbers of an evaluation that tables need, and the error in the units of the paper's [0, 1] scaling."""
+    means = evaluation.scores.means
+    values = {name: error for name, error in means.items() if name in KEPT or name.startswith("rel_l2/")}
+    values[SECONDS] = evaluation.seconds or float("nan")
+    if (
+        len(evaluation.fields) == 1 and not dataset_conventions(trial.run.data.name).cloud
+    ):  # several have several factors
+        values[UNIT_INTERVAL] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
+    return values
+
+
+def metric_names(trials: Iterable[Trial]) -> list[str]:
+    """What `judged` tells about trials on such data, known before they run."""
+    tests = [data.load("test") for data in {trial.run.data for trial in trials}]
+    clouds = any(test.grid_type == "points" for test in tests)
+    names = [name for name in KEPT if clouds or name.partition("/")[0] not in CLOUD_METRICS]
+    names += dict.fromkeys(f"rel_l2/{field}" for test in tests if len(test.fields) > 1 for field in test.fields)
+    single = any(len(test.fields) == 1 and test.grid_type != "points" for test in tests)
+    return [*names, *([UNIT_INTERVAL] if single else []), BEST_VALID, SECONDS]
+
+
+def collect(trials: Sequence[Trial], folder: Path) -> Results:
+    """The results of all trials that are done."""
+    done = [trial for trial in dict.fromkeys(trials) if is_done(trial, folder)]
+    return Results({trial: TrialResult.read(folder / trial.name) for trial in done}, folder)
+
+
+def is_done(trial: Trial, folder: Path) -> bool:
+    """Whether a trial has a result, of a run with this very description."""
+    place = folder / trial.name
+    return TrialResult.exists(place) and read_run(place) == trial.run
+
+
+def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float | None]]:
+    """Seconds of every trial still to be done, on one thread; kinds of runs that cost the same are measured once.
+
+    Without its data a trial cannot be measured: None.
+    """
+    known: dict[tuple[object, ...], float] = {}
+    for trial in dict.fromkeys(trials):
+        if is_done(trial, folder):
+            continue
+        if missing_data([trial]):
+            yield trial, None
+            continue
+        run, kind = trial.run, kind_of(trial)
+        if kind not in known:
+            unroll = run.train.unroll
+            stages = max(len(unroll.teacher_forcing), len(unroll.frames), len(unroll.pushforward))
+            options = replace(run.train, epochs=stages, evaluate_every=stages)
+            cost = estimate(task_for(replace(run, train=options)))
+            known[kind] = cost.seconds_per_step or float("nan")
+        yield trial, known[kind] * steps_of(trial)

@@ -1,1 +1,0 @@
-"""What to solve: equations and their exact solutions."""

@@ -1,1 +1,0 @@
-"""How to solve: time integrators, fluxes, rollouts."""

@@ -1,0 +1,248 @@
+"""Can this machine be trusted, and how fast is it? A tiny training on a device, beside the same one on the CPU.
+
+    losses      |device - CPU| / |CPU| of every training step, the largest
+    gradients   |device - CPU| / |CPU| of the first step's whole gradient, in the l2 norm
+    forecasts   the same of a rollout of the trained models
+    resuming    the device's run stopped half-way and resumed, against the run that was not: the same of its weights
+
+The CPU computes with operations written out (engine "plain"), the device with its usual engine, so that on the CPU
+itself the check is one of the native code.
+"""
+
+import json
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ssno.base.device import choose_device, device_name, synchronise
+from ssno.data.trajectories import Trajectories
+from ssno.forecasting.forecaster import Forecaster
+from ssno.forecasting.metrics import frame_errors
+from ssno.forecasting.rollout import rollout
+from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.native.engine import Engine, use
+from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
+from ssno.runs.layout import LAST
+from ssno.runs.run import Run
+from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
+from ssno.training.log import Silent
+from ssno.training.train import train
+
+# Proof on the user's own run that interrupting it changes nothing: `ssno train ... --check-resume`.
+#
+# Three real processes: one trains some steps undisturbed; one is killed with SIGKILL on the way, and a third goes on
+# from what it left behind. Weights, optimiser state, averages and progress must then agree bit by bit.
+
+CHECKED_STEPS = 8
+LONGEST = 600.0  # seconds for one process
+
+
+@dataclass(frozen=True)
+class ResumeCheck:
+    """What the check saw."""
+
+    killed_after: int
+    steps: int
+    tensors: int
+    different: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        return not self.different
+
+
+def check_resume(run: Run[Any], *, steps: int = CHECKED_STEPS, seed: int | None = None) -> ResumeCheck:
+    """Kill a copy of this run at a random step, resume it, and compare with an undisturbed copy."""
+    kill_at = random.Random(seed).randint(1, max(1, steps - 1))
+    run = replace(run, train=replace(run.train, save_seconds=0.0))  # a checkpoint after every step
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "run.json").write_text(json.dumps(run.to_json()))
+        _run_to(home, "undisturbed", steps)
+        reached = _kill_at(home, "killed", steps, kill_at)
+        _run_to(home, "killed", steps, "--resume")
+        whole, whole_progress = load_checkpoint(home / "undisturbed" / LAST)
+        cut, cut_progress = load_checkpoint(home / "killed" / LAST)
+    names = sorted(whole.keys() | cut.keys())
+    different = [n for n in names if n not in whole or n not in cut or not torch.equal(whole[n], cut[n])]
+    if replace(whole_progress, seconds=0.0) != replace(cut_progress, seconds=0.0):
+        different.append("progress")
+    return ResumeCheck(killed_after=reached, steps=steps, tensors=len(names), different=tuple(different))
+
+
+def _command(home: Path, name: str, steps: int, *more: str) -> list[str]:
+    source = ["--config", str(home / "run.json")] if "--resume" not in more else []
+    where = ["--out", str(home), "--name", name, "--stop-after", str(steps)]
+    return [sys.executable, "-m", "ssno", "train", *source, *where, *more]
+
+
+def _run_to(home: Path, name: str, steps: int, *more: str) -> None:
+    done = subprocess.run(_command(home, name, steps, *more), capture_output=True, text=True, timeout=LONGEST)
+    if done.returncode not in (0, EXIT_INTERRUPTED):
+        raise RuntimeError(f"The trial run failed with code {done.returncode}: {done.stderr.strip()[-2000:]}")
+
+
+def _kill_at(home: Path, name: str, steps: int, kill_at: int) -> int:
+    """Start a run, kill it as soon as the checkpoint of step `kill_at` is there; the step it had saved."""
+    process = subprocess.Popen(_command(home, name, steps), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    last, deadline = home / name / LAST, time.monotonic() + LONGEST
+    while process.poll() is None and time.monotonic() < deadline:
+        if has_checkpoint(last) and read_progress(last).step >= kill_at:
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    return read_progress(last).step
+
+
+# Can this machine be trusted, and how fast is it? A tiny training on a device, beside the same one on the CPU.
+
+ALLOWED = {"losses": 1e-3, "gradients": 1e-4, "forecasts": 1e-3, "resuming": 1e-3}
+"""Rounding in float32 is about 1e-6; a few optimiser steps magnify it."""
+STEPS, POINTS, BATCH = 8, 128, 8
+
+
+@dataclass(frozen=True)
+class MachineCheck:
+    """What was found: relative differences by name, and seconds of a training step of the default model."""
+
+    device: str
+    reference: str
+    differences: dict[str, float]
+    seconds: float
+    reference_seconds: float
+
+    @property
+    def wrong(self) -> list[str]:
+        """The differences that are larger than rounding explains."""
+        return [name for name, found in self.differences.items() if not found <= ALLOWED[name]]
+
+    def lines(self) -> list[str]:
+        """Five lines for people."""
+        found = {
+            name: f"{value:.1e} (allowed {ALLOWED[name]:.0e})" if value else "bitwise equal"
+            for name, value in self.differences.items()
+        }
+        speed = self.reference_seconds / self.seconds
+        verdict = f"Do not trust this device: {', '.join(self.wrong)} differ." if self.wrong else "It can be trusted."
+        return [
+            f"{self.device}, against plain PyTorch on {self.reference}, float32:",
+            f"{STEPS} training steps: losses {found['losses']}, gradients {found['gradients']}.",
+            f"Forecasts of the trained model: {found['forecasts']}; stopped and resumed: {found['resuming']}.",
+            f"A training step of the default model, {POINTS} points, batch {BATCH}: {1e3 * self.seconds:.0f} ms, "
+            f"{speed:.1f} times as fast as plain PyTorch on the CPU.",
+            verdict,
+        ]
+
+
+def check_machine(device: str | torch.device = "auto") -> MachineCheck:
+    """Train the same tiny model on the CPU and on the device, and compare."""
+    chosen, cpu = choose_device(device), torch.device("cpu")
+    here, away = SmallTraining(cpu, "plain"), SmallTraining(chosen, "auto")
+    return MachineCheck(
+        device=device_name(chosen),
+        reference=device_name(cpu),
+        differences={
+            "losses": max(abs(a / b - 1) for a, b in zip(away.losses, here.losses, strict=True)),
+            "gradients": difference(away.gradient, here.gradient),
+            "forecasts": difference([away.forecast], [here.forecast]),
+            "resuming": difference(away.resumed(), away.weights),
+        },
+        seconds=seconds_per_step(chosen, "auto"),
+        reference_seconds=seconds_per_step(cpu, "plain"),
+    )
+
+
+class SmallTraining:
+    """One small training: losses, first gradient, weights and forecast, all on the CPU."""
+
+    def __init__(self, device: torch.device, engine: Engine):
+        self.device, self.engine = device, engine
+        watch = _Losses()
+        forecaster = self.train(reporter=watch)
+        self.losses, self.weights = watch.seen, weights_of(forecaster)
+        self.forecast = rollout(forecaster, waves().read(slice(None)).state[:, :4], 8)
+        model = self.model().to(device)
+        with use(engine):
+            step_loss(model, waves().read(slice(None)).state.to(device)).backward()
+        self.gradient = [p.grad.cpu() for p in model.parameters() if p.grad is not None]
+
+    def model(self) -> SSNO:
+        """Always the same one."""
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            return SSNO(SSNOConfig.tiny())
+
+    def train(self, **more: Any) -> Forecaster:
+        """`STEPS` steps on waves."""
+        data = waves()
+        settings: dict[str, Any] = {"epochs": 2, "batch_size": 2 * len(data) // STEPS, "compile": False}
+        settings |= {"device": self.device, "engine": self.engine, "reporter": Silent()}
+        return train(self.model(), data, valid=data.select(indices=[0]), **{**settings, **more})
+
+    def resumed(self) -> list[Tensor]:
+        """The weights of the same training, stopped half-way and resumed."""
+        with TemporaryDirectory() as folder:
+            with suppress(TrainingInterrupted):
+                self.train(folder=Path(folder) / "run", stop_after=STEPS // 2)
+            return weights_of(self.train(folder=Path(folder) / "run", resume=True))
+
+
+class _Losses(Silent):
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def step(self, *, step: int, epoch: int, loss: float, rate: float) -> None:
+        self.seen.append(loss)
+
+
+def waves() -> Trajectories:
+    """Two waves that meet, from eight places."""
+    x, t = 2 * np.pi * np.arange(32) / 32, 0.2 * np.arange(12)[:, None]
+    phase = 2 * np.pi * np.arange(8)[:, None, None] / 8
+    fields = np.sin(x - t + phase) + 0.5 * np.cos(2 * x + t - phase)
+    return Trajectories.from_array(fields[:, :, None].astype(np.float32), name="waves", lengths=[2 * np.pi], dt=0.2)
+
+
+def weights_of(forecaster: Forecaster) -> list[Tensor]:
+    """All weights, on the CPU."""
+    return [value.cpu() for value in forecaster.model.state_dict().values()]
+
+
+def step_loss(model: SSNO, frames: Tensor) -> Tensor:
+    """The relative error of one step from every frame."""
+    return frame_errors(model(frames[:, :-1]), frames[:, 1:]).mean()
+
+
+def difference(found: Iterable[Tensor], expected: Iterable[Tensor]) -> float:
+    """|found - expected| / |expected| over all tensors together."""
+    a, b = (torch.cat([part.detach().double().flatten() for part in parts]) for parts in (found, expected))
+    return float((a - b).norm() / b.norm())
+
+
+def seconds_per_step(device: torch.device, engine: Engine, *, rounds: int = 3) -> float:
+    """Median time of forward and backward pass of the default model, after one that is not counted."""
+    model, frames = SSNO(SSNOConfig()).to(device), torch.randn(BATCH, 12, 1, POINTS).to(device)
+    seconds = []
+    with use(engine):
+        for _ in range(1 + rounds):
+            synchronise(device)
+            began = time.perf_counter()
+            step_loss(model, frames).backward()
+            synchronise(device)
+            seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[1:])
