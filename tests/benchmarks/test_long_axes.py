@@ -33,7 +33,7 @@ def test_rows_are_appended_with_the_machine(tmp_path, capsys) -> None:
         )
     with file.open() as lines:
         rows = list(csv.DictReader(lines))
-    once = [f"l64-b1-n4-wrapped-{kind}" for kind in ("forward", "forward", "training", "training")]
+    once = [f"l64-b1-n4-periodic-{kind}" for kind in ("forward", "forward", "training", "training")]
     assert [row["case"] for row in rows] == once * 2
     assert all(row["torch"] and row["threads"] for row in rows)
     assert "what the automatic choice takes" in capsys.readouterr().out

@@ -163,7 +163,7 @@ def test_resume_refuses_other_options_and_takes_more_epochs(here, capsys) -> Non
     ssno("--train.epochs", "1", "--name", "run", "--resume", "auto")  # new: it starts
     for words, named in (
         (["--train.learning-rate", "1"], r"train.learning_rate (was 0.003, now 1.0)"),
-        (["--data.resolution", "8"], "data.points (was None, now 8)"),
+        (["--data.resolution", "8"], "data.resolution (was None, now 8)"),
         (["--train.no-predict-increment"], "train.predict_increment (was True, now False)"),
         (["--recipe", "paper"], "train.normalisation (was zscore, now minmax)"),
     ):
@@ -255,7 +255,7 @@ def test_mistakes_end_in_a_clear_message_before_anything_is_written(here, capsys
         ('{"train": {"epoch": 3}}', "Unknown name `train.epoch`. Did you mean `train.epochs`"),
         ('{"model": {"model": "__import__"}}', "Unknown name `__import__`"),
         ('{"model": 3}', "`model` must be an object"),
-        ('{"context_time": "before"}', "`context_time` must be 'same' or 'target', got 'before'"),
+        ('{"context_time": "before"}', "`context_time` must be 'input' or 'target', got 'before'"),
         ("[]", "must be an object"),
         ('{"provenance": {}, "run": {"train": {}}}', "started from Python"),
     ],

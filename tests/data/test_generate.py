@@ -175,7 +175,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 
 def test_another_plan_is_refused_in_a_finished_folder(whole: Path) -> None:
     for changes, message in (
-        ({"problem": Heat(points=32, frames=3, waves=2, lmax=3)}, "`options.points_per_step` is 16 there and 32 here"),
+        ({"problem": Heat(points=32, frames=3, waves=2, lmax=3)}, "`options.points` is 16 there and 32 here"),
         ({"seed": 1}, "`seed` is 0 there and 1 here"),
         ({"counts": {**COUNTS, "train": 16}}, "`counts.train` is 15 there and 16 here"),
         ({"per_shard": 8}, "`per_shard` is 4 there and 8 here"),

@@ -105,7 +105,7 @@ def test_too_short_trajectories_are_refused_with_the_length_needed(protocol, nee
 def test_context_reaches_a_slot_at_its_own_or_at_its_target_time() -> None:
     state = torch.arange(5.0).reshape(1, 5, 1, 1)
     slots, targets = state[:, :-1], next_frames(state)
-    assert torch.equal(slot_context(state, "same"), slots)
+    assert torch.equal(slot_context(state, "input"), slots)
     assert torch.equal(slot_context(state, "target"), targets)
 
 

@@ -121,7 +121,7 @@ def test_a_run_from_python_needs_data(make_run) -> None:
 
 def test_given_data_are_complete(make_run) -> None:
     folder = make_run()
-    with pytest.raises(ValueError, match="`points`, `time_index` and `trajectories` do not change given `data`"):
+    with pytest.raises(ValueError, match="`resolution`, `time_index` and `trajectories` do not change given `data`"):
         evaluate(folder, data=open_run(folder).load("test"), resolution=16)
     with pytest.raises(ValueError, match="`trajectories` must lie between 1 and the 3 of 'test', got 4"):
         evaluate(folder, trajectories=4)

@@ -61,7 +61,7 @@ def make_run(options: DataOptions, folder: str = "runs/mine", *, provenance: str
 
 
 def options(**more: object) -> DataOptions:
-    return DataOptions(name="ks", **{"viscosity": 0.1, "points": 32, **more})
+    return DataOptions(name="ks", **{"viscosity": 0.1, "resolution": 32, **more})
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +94,7 @@ def test_a_shipped_checkpoint_is_the_run_without_its_paths(shipped) -> None:
     document = json.loads((shipped / "config.json").read_text())
     described = document["run"]["data"]
     assert (described["name"], described["path"], described["preset"]) == ("ks", None, "tiny")
-    assert (described["viscosity"], described["points"]) == (0.1, 32)
+    assert (described["viscosity"], described["resolution"]) == (0.1, 32)
     assert document["run"]["start_from"] == "coarse"
     assert "/" not in (shipped / "config.json").read_text()
 
@@ -224,7 +224,7 @@ def test_evaluations_of_something_else_are_refused() -> None:
     run, other = make_run(options()), make_run(options(), "runs/other", provenance="another")
     with pytest.raises(ValueError, match="`evaluation` is of 'other', not of runs/mine as it is now"):
         ship(run, "ks", evaluate(other, write=False))
-    for changed in ({"trajectories": 1}, {"points": 64}, {"split": "valid"}, {"time_index": "0:9"}):
+    for changed in ({"trajectories": 1}, {"resolution": 64}, {"split": "valid"}, {"time_index": "0:9"}):
         with pytest.raises(ValueError, match="`evaluation` is not on the whole test split of the run"):
             ship(run, "ks", evaluate(run, write=False, **changed))
     good = evaluate(run, write=False)

@@ -10,8 +10,8 @@ from ssno.models.baselines.fno import FFNOConfig
 from ssno.paper.transfer import OnSublattices, on_sublattices
 
 UNITS = Normalisers(
-    state=Normaliser("none", ("u",), shift=(0.0,), scale=(1.0,), predict_increment=(1.0,)),
-    context=Normaliser("none", (), shift=(), scale=(), predict_increment=()),
+    state=Normaliser("none", ("u",), shift=(0.0,), scale=(1.0,), increment=(1.0,)),
+    context=Normaliser("none", (), shift=(), scale=(), increment=()),
 )
 
 

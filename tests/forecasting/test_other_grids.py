@@ -19,8 +19,8 @@ def forecaster(seed: int = 0, *, grid: tuple[int, ...] = (POINTS,), transfer: st
     config = SSNOConfig.tiny(n_dims=len(grid)).recommended(periodic=True)
     model = replace(config, modes=replace(config.modes, resolution_transfer=transfer)).build()
     units = Normalisers(
-        state=Normaliser("none", ("u",), shift=(0.0,), scale=(1.0,), predict_increment=(1.0,)),
-        context=Normaliser("none", (), shift=(), scale=(), predict_increment=()),
+        state=Normaliser("none", ("u",), shift=(0.0,), scale=(1.0,), increment=(1.0,)),
+        context=Normaliser("none", (), shift=(), scale=(), increment=()),
     )
     return Forecaster(model, normalisers=units, spacing=[1 / points for points in grid])
 
@@ -68,7 +68,7 @@ def test_on_the_grid_of_training_nothing_changes_not_a_bit() -> None:
     frames, own = waves(POINTS), (1 / POINTS,)
     plain = rollout(forecaster(), frames, 4)
     assert torch.equal(rollout(forecaster(), frames, 4, spacing=own), plain)
-    assert torch.equal(rollout(forecaster(resolution_transfer="resample"), frames, 4, spacing=own), plain)
+    assert torch.equal(rollout(forecaster(transfer="resample"), frames, 4, spacing=own), plain)
 
 
 def test_three_axes_are_refined_each_by_its_own_factor() -> None:

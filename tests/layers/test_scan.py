@@ -112,7 +112,7 @@ def test_sweeps_without_options_start_as_the_recipe_does(sweep, boundary, period
 
 def test_a_fast_start_keeps_what_else_the_options_say() -> None:
     options = fast_start(ModeOptions(damping="fixed", resolution_transfer="resample"))
-    assert (options.damping, options.transfer, options.kernel_init_norm) == ("fixed", "sampled", 2.0)
+    assert (options.damping, options.resolution_transfer, options.kernel_init_norm) == ("fixed", "resample", 2.0)
 
 
 def test_models_and_memory_keep_the_start_of_the_paper() -> None:

@@ -220,7 +220,7 @@ def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
         SphereSSNOConfig(n_dims=1)
     with pytest.raises(ValueError, match="Meridians and rings of a sphere start alike"):
         SphereSSNOConfig(n_dims=2, smallest_steps=(0.1, 0.1))
-    with pytest.raises(ValueError, match="must be 'wrapped'"):
+    with pytest.raises(ValueError, match="must be 'periodic'"):
         SphereSSNOConfig(boundary="zero")
     with pytest.raises(ValueError, match="has neither poles nor a map to learn"):
         SphereSSNOConfig(scans="great-circles", learned_map=True)

@@ -88,7 +88,7 @@ def test_the_network_in_one_file_agrees(grid, boundary) -> None:
 
 def test_the_reference_says_what_it_does_not_cover() -> None:
     for fields in ({"boundary": "dirichlet"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
-        with pytest.raises(ValueError, match="The reference knows boundary='zero' or 'wrapped'"):
+        with pytest.raises(ValueError, match="The reference knows boundary='zero' or 'periodic'"):
             SSNO(SSNOConfig.tiny(**fields)).reference()
 
 

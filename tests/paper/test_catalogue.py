@@ -80,12 +80,12 @@ def test_the_ablation_has_the_published_models() -> None:
     with torch.device("meta"):
         counts = {each.label: count_parameters(each.run.model.build(), learnable_only=True) for each in trials}
     assert counts == PUBLISHED_PARAMETERS
-    assert {each.run.data.points for each in trials} == {128}
+    assert {each.run.data.resolution for each in trials} == {128}
 
 
 def test_the_resolution_figure_keeps_all_modes() -> None:
     trials = find_experiment("resolution", scale="paper", seeds=1).trials()
-    kept = {(t.label, t.run.data.points): t.run.model.n_modes for t in trials if hasattr(t.run.model, "n_modes")}
+    kept = {(t.label, t.run.data.resolution): t.run.model.n_modes for t in trials if hasattr(t.run.model, "n_modes")}
     assert kept == {(name, points): points // 2 for name in ("FFNO", "GKT") for points in (32, 64, 128, 256, 512)}
     with torch.device("meta"):
         counts = {t.label: count_parameters(t.run.model.build()) for t in trials if t.case == "KS 0.1, 128"}
@@ -94,7 +94,7 @@ def test_the_resolution_figure_keeps_all_modes() -> None:
 
 def test_the_fluids_have_the_published_models_on_the_published_grid() -> None:
     trials = find_experiment("navier-stokes", scale="paper", seeds=1).trials()
-    assert {t.run.data.points for t in trials} == {64}
+    assert {t.run.data.resolution for t in trials} == {64}
     assert {t.run.context_time for t in trials if t.case == "TorusVis"} == {"target"}
     with torch.device("meta"):
         counts = {t.label: count_parameters(t.run.model.build()) for t in trials if t.case == "TorusLi"}

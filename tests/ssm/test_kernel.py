@@ -50,7 +50,7 @@ def test_wrapped_kernel_is_the_sum_of_its_images(length: int) -> None:
 def test_wrapped_kernel_refuses_undamped_modes() -> None:
     modes, weight = modes_and_weight()
     modes.log_decay[0, 0] = 0.0
-    with pytest.raises(ValueError, match="needs damping > 0.*one-period"):
+    with pytest.raises(ValueError, match="needs damping > 0.*periodic-truncated"):
         wrapped(modes, weight, length=8)
 
 

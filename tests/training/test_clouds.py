@@ -162,7 +162,12 @@ def test_what_sticks_to_the_wall_is_known_there() -> None:
 @pytest.mark.parametrize("name", MIXINGS)
 def test_every_mixing_trains_and_resumes_bitwise(name: str, tmp_path) -> None:
     data = cases()
-    settings: dict[str, Any] = {"valid": data.select(indices=range(4, 6)), "epochs": 3, "batch_size": 2, "points": 48}
+    settings: dict[str, Any] = {
+        "valid": data.select(indices=range(4, 6)),
+        "epochs": 3,
+        "batch_size": 2,
+        "points_per_step": 48,
+    }
 
     def run(folder: str, **more: Any) -> Forecaster:
         torch.manual_seed(0)
@@ -181,15 +186,20 @@ def test_every_mixing_trains_and_resumes_bitwise(name: str, tmp_path) -> None:
 
 def test_recipes_of_clouds() -> None:
     fast, paper = recipe("fast", dataset="kt-foil"), recipe("paper", dataset="airfrans")
-    assert (fast.loss, fast.noise, fast.points, fast.increment) == ("volume_surface", 0.0, 256, False)
-    assert (paper.epochs, paper.batch_size, paper.points, paper.weight_decay) == (398, 1, 32_000, 0.0)
+    assert (fast.loss, fast.noise_std, fast.points_per_step, fast.predict_increment) == (
+        "volume_surface",
+        0.0,
+        256,
+        False,
+    )
+    assert (paper.epochs, paper.batch_size, paper.points_per_step, paper.weight_decay) == (398, 1, 32_000, 0.0)
 
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="`loss` must be one of 'rel_l2', 'volume_surface', got 'mse'"):
         TrainOptions(loss="mse")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`points` must not be negative"):
+    with pytest.raises(ValueError, match="`points_per_step` must not be negative"):
         TrainOptions(points_per_step=-1)
     model = MODELS["ssno"].tiny(in_channels=8, out_channels=3).build()
     with pytest.raises(

@@ -60,7 +60,7 @@ def test_the_finest_of_several_grids_is_the_reference(two_grids) -> None:
     trained = train(fresh, folder=folder / "several", reporter=Silent())
     assert trained.spacing == (1 / 16,)
     assert trained.spacings == ((1 / 8,), (1 / 16,))
-    assert read_run(folder / "several").data.points == 16
+    assert read_run(folder / "several").data.resolution == 16
     again = replace(read_run(folder / "several"), train=replace(fresh.train, epochs=2))
     assert train(again, folder=folder / "several", resume=True, reporter=Silent()).spacing == (1 / 16,)
 

@@ -90,10 +90,10 @@ def test_a_mirrored_run_differs_and_resumes_exactly(waves, tmp_path) -> None:
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_data_without_a_known_image_are_refused(waves) -> None:
-    with pytest.raises(ValueError, match="`mirror` must be one of 'none', 'even', 'odd', got 'left'"):
+    with pytest.raises(ValueError, match="`reflect` must be one of 'none', 'even', 'odd', got 'left'"):
         TrainOptions(reflect="left")
     two = Trajectories.from_array(np.zeros((2, 3, 2, 8), np.float32), name="two", fields=("u", "v"))
-    with pytest.raises(ValueError, match="`mirror` = 'odd' changes the sign of a single field .* 'two' has u, v"):
+    with pytest.raises(ValueError, match="`reflect` = 'odd' changes the sign of a single field .* 'two' has u, v"):
         check_mirror("odd", two)
     check_mirror("even", two)
     with pytest.raises(ValueError, match="needs a box with a regular grid, but 'waves' is of type 'sphere'"):

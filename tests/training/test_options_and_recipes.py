@@ -38,11 +38,16 @@ def test_wrong_options_are_refused(change, message) -> None:
 def test_recipes_are_what_the_contracts_say() -> None:
     paper = recipe("paper", n_dims=1, dataset="ks")
     assert (paper.epochs, paper.batch_size, paper.learning_rate, paper.weight_decay) == (500, 32, 1e-3, 1e-4)
-    assert (paper.schedule, paper.normalisation, paper.noise, paper.increment) == ("cosine", "minmax", 1e-3, False)
+    assert (paper.schedule, paper.normalisation, paper.noise_std, paper.predict_increment) == (
+        "cosine",
+        "minmax",
+        1e-3,
+        False,
+    )
     assert recipe("paper", n_dims=2).batch_size == 8
-    assert recipe("paper", dataset="burgers").noise == 5e-3
+    assert recipe("paper", dataset="burgers").noise_std == 5e-3
     assert recipe("fast", epochs=3).epochs == 3
-    assert [recipe("fast", dataset=name).noise for name in ("ks", "burgers", "")] == [1e-3, 3e-2, 1e-3]
+    assert [recipe("fast", dataset=name).noise_std for name in ("ks", "burgers", "")] == [1e-3, 3e-2, 1e-3]
 
 
 def test_of_several_processes_each_has_the_batch_of_one_and_the_paper_keeps_its_own(monkeypatch, waves) -> None:

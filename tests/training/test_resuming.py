@@ -155,7 +155,7 @@ def test_resuming_with_other_options_is_refused_and_names_them(tmp_path, waves, 
     with pytest.raises(TrainingInterrupted):
         train(tiny(), waves, stop_after=4, **settings)
     before = (tmp_path / "config.json").read_bytes()
-    with pytest.raises(ValueError, match=r"cannot change these: train.noise \(was 0.001, now 0.5\)\. Leave them"):
+    with pytest.raises(ValueError, match=r"cannot change these: train.noise_std \(was 0.001, now 0.5\)\. Leave them"):
         train(tiny(), waves, resume=True, **settings, noise_std=0.5)
     with pytest.raises(ValueError, match=r"cannot change these: data.shape \(was \[20, 8, 1, 16\], now"):
         train(tiny(), waves.select(indices=range(10)), resume=True, **settings)
