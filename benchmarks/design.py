@@ -56,7 +56,7 @@ TICKS = 10_000
 
 def narrow(name: str, problem: Benchmark, points: int) -> OperatorConfig:
     """A model at half of its usual width, as our recipe completes it on periodic data."""
-    config = model_config(name)(**NARROW.get(name, NARROW_SCANS), **problem.channels())
+    config = model_config(name, **NARROW.get(name, NARROW_SCANS), **problem.channels())
     return config.recommended(periodic=True).for_grid([points] * problem.n_dims)
 
 
@@ -68,8 +68,8 @@ def trained(
     forecaster = Forecaster(
         config.build(),
         normalisers=fit(data, options.normalisation),
-        predict_increment=options.increment,
-        window=Window(protocol="first_k", size=getattr(config, "memory_window", 1)),
+        predict_increment=options.predict_increment,
+        window=Window(protocol="first_k", size=config.frames_seen()),
         context_time=dataset_conventions(data.name).context_time,
         spacing=data.spacing,
     )

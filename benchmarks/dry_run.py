@@ -24,7 +24,7 @@ import tyro
 
 from ssno.base.provenance import provenance
 from ssno.data.trajectories import Trajectories
-from ssno.models.registry import named_model
+from ssno.models.registry import model_config
 from ssno.runs.options import Unrolling
 from ssno.training.estimate import estimate, load_libraries
 from ssno.training.log import Silent
@@ -50,7 +50,7 @@ class Case:
     def task(self) -> Task:
         """What is trained, on noise."""
         data, valid = (self._noise(count) for count in (self.trajectories, max(1, self.trajectories // 8)))
-        return task_for(named_model(self.model), data, valid=valid, **self.options)
+        return task_for(model_config(self.model), data, valid=valid, **self.options)
 
     def _noise(self, count: int) -> Trajectories:
         array = np.random.default_rng(0).standard_normal((count, self.frames, 1, *self.grid), dtype=np.float32)

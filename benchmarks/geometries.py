@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ssno.base.provenance import provenance
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.sfno import SFNOConfig
 from ssno.models.slices import SSNOSlicesConfig, TransolverConfig
 from ssno.models.ssno_sphere import SphereSSNOConfig
@@ -75,11 +76,8 @@ def step_seconds(model: torch.nn.Module, frames: torch.Tensor, *, rounds: int = 
 
 def sphere_steps() -> dict[str, float]:
     """Training steps of ten frames of the models of experiment `swe`."""
-    fields = {"in_channels": 3, "out_channels": 3, "memory_window": 0}
-    axes = SphereSSNOConfig(**fields, hidden_channels=32, d_state=32, head_channels=128)  # type: ignore[arg-type]
-    circles = SphereSSNOConfig(  # type: ignore[call-overload]
-        **fields, hidden_channels=32, d_state=32, head_channels=128, scans="great-circles"
-    )
+    axes = SphereSSNOConfig(memory=MemoryOptions(window=0), hidden_channels=32, d_state=32, head_channels=128)
+    circles = replace(axes, scans="great-circles")
     models = {"sfno": SFNOConfig(residual=False), "ssno-sphere, axes": axes, "ssno-sphere, great circles": circles}
     frames = torch.randn(1, 10, 3, 32, 64)
     return {name: step_seconds(model.build(), frames) for name, model in models.items()}

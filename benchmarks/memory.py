@@ -57,7 +57,7 @@ class Case:
     def setting(self) -> tuple[Any, Trajectories, Trajectories, TrainOptions]:
         """Model, training and validation data, options."""
         torch.manual_seed(0)
-        config = model_config(self.model)(n_dims=len(self.grid)).for_grid(self.grid)
+        config = model_config(self.model, n_dims=len(self.grid)).for_grid(self.grid)
         options = TrainOptions(epochs=1, batch_size=self.batch, unroll=MODES[self.mode])
         return config.build(), self._noise(STEPS * self.batch), self._noise(self.batch), options
 

@@ -20,7 +20,7 @@ def forward_gflop(config: SSNOConfig, grid: Sequence[int], *, batch: int, frames
     """10^9 useful operations of predicting every slot of a batch of trajectories."""
     h = config.hidden_channels
     scans = config.n_layers * sum(4 * length * h + 8 * h**2 for length in grid)
-    memory = 2 * frames * h + 4 * h**2 if config.memory_window else 0
+    memory = 2 * frames * h + 4 * h**2 if config.memory.window else 0
     head = 2 * h * config.head_channels
     return 1e-9 * batch * frames * prod(grid) * (scans + memory + head)
 

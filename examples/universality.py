@@ -21,13 +21,13 @@ import tyro
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ssno.layers import MemoryOptions
+from ssno.models import SSNO, model_config
 from ssno.models.operator import count_parameters
-from ssno.models.ssno import SSNO, ScanOperator
-from ssno.models.variants import SSNOUni
 
 POINTS = 32
 MEMORY = math.exp(-4 / POINTS)  # correlation of neighbouring values
-MODELS = {"SS-NO (both ways)": SSNO, "one-way SS-NO": SSNOUni}
+MODELS = {"SS-NO (both ways)": "ssno", "one-way SS-NO": "ssno-uni"}
 
 
 def inputs(count: int, generator: torch.Generator) -> Tensor:
@@ -54,13 +54,18 @@ def relative_error(prediction: Tensor, truth: Tensor) -> float:
     return ((prediction - truth).norm() / truth.norm()).item()
 
 
-def build(kind: type[ScanOperator], width: int) -> ScanOperator:
+def build(name: str, width: int) -> SSNO:
     """A small model without memory; the one-way kind has twice the layers and so as many parameters."""
-    layers = 1 if kind is SSNO else 2
-    return kind(hidden_channels=width, n_layers=layers, d_state=16, head_channels=4 * width, memory_window=0)
+    sizes = {
+        "hidden_channels": width,
+        "n_layers": 1 if name == "ssno" else 2,
+        "d_state": 16,
+        "head_channels": 4 * width,
+    }
+    return model_config(name, memory=MemoryOptions(window=0), **sizes).build()
 
 
-def train(model: ScanOperator, *, steps: int, seed: int) -> None:
+def train(model: SSNO, *, steps: int, seed: int) -> None:
     """Adam on fresh random inputs at every step, the rate falling to zero along a cosine."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
@@ -74,7 +79,7 @@ def train(model: ScanOperator, *, steps: int, seed: int) -> None:
         schedule.step()
 
 
-def apply(model: ScanOperator, u: Tensor) -> Tensor:
+def apply(model: SSNO, u: Tensor) -> Tensor:
     """The model as a map of functions: one trajectory slot, one field."""
     return model(u[:, None, None])[:, 0, 0]
 

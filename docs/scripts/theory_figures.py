@@ -144,10 +144,10 @@ def view_figure() -> Figure:
     torch.manual_seed(0)
     grid = (24,)
     models: dict[str, nn.Module] = {
-        "SS-NO": model_config("ssno").tiny().build(),
-        "FNO": model_config("fno").tiny().build(),
-        "F-FNO": model_config("ffno").tiny().build(),
-        "one-way SS-NO": model_config("ssno-uni").tiny(n_layers=8).build(),
+        "SS-NO": model_config("ssno:tiny").build(),
+        "FNO": model_config("fno:tiny").build(),
+        "F-FNO": model_config("ffno:tiny").build(),
+        "one-way SS-NO": model_config("ssno-uni:tiny", n_layers=8).build(),
         "4 short kernels": short_kernels(4, reach=2),
         "12 short kernels": short_kernels(12, reach=2),
     }
@@ -164,7 +164,7 @@ def view_in_2d_figure() -> Figure:
         "one-way, 8 blocks": ("ssno-uni", 8),
     }
     views = {
-        label: field_of_view(model_config(name).tiny(n_dims=2, n_layers=layers).build(), (15, 15))
+        label: field_of_view(model_config(f"{name}:tiny", n_dims=2, n_layers=layers).build(), (15, 15))
         for label, (name, layers) in models.items()
     }
     return plot_field_of_view(views)
@@ -181,7 +181,7 @@ def depth_figure() -> Figure:
         panel.plot(depths, shares, color=colour, label=f"{2 * reach + 1} taps: full view from {sharp} layers on")
         panel.plot(sharp, 100, "o", color=colour, ms=8, mec="white", zorder=3)
     one_way = [
-        100 * field_of_view(model_config("ssno-uni").tiny(n_layers=depth).build(), (points,)).fraction
+        100 * field_of_view(model_config("ssno-uni:tiny", n_layers=depth).build(), (points,)).fraction
         for depth in depths
     ]
     panel.plot(depths, one_way, "--", color=ORANGE, label="one-way scan: never")

@@ -12,6 +12,7 @@ from ssno.data.load import load_dataset
 from ssno.data.options import DataOptions
 from ssno.data.reduction import fitting
 from ssno.forecasting.rollout import rollout
+from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.load import load_forecaster
 from ssno.runs.run import Run
@@ -37,7 +38,7 @@ def place(tmp_path_factory) -> Path:
         dt=1.0,
         resolution=16,
     )
-    run = Run(data=data, model=SSNOConfig.tiny(memory_window=2))
+    run = Run(data=data, model=SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)))
     small = run.completed(data.load("train"), recipe="fast")
     train(small, folder=folder / "run")
     return folder

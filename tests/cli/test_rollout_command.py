@@ -14,7 +14,7 @@ from ssno.data.units import PhysicalUnits
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.divergence import Divergence
 from ssno.models.pretrained import save_weights
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.runs.open import open_run
 from ssno.training.log import Silent
 from ssno.training.train import train
@@ -27,7 +27,7 @@ def run_and_data(folder, *, n_dims: int = 1, fields: int = 1):
     names = ["u", "v"][:fields]
     data = Trajectories.from_array(array, lengths=[4.0] * n_dims, fields=names, dt=0.5)
     torch.manual_seed(0)
-    model = MODELS["ssno"].tiny(n_dims=n_dims, in_channels=fields, out_channels=fields).build()
+    model = model_config("ssno:tiny", n_dims=n_dims, in_channels=fields, out_channels=fields).build()
     train(model, data, folder=folder / "run", epochs=1, batch_size=10, reporter=Silent())
     words = {"path": "mine.npz", "axes": " ".join(["batch time channel", *"xy"[:n_dims]]), "dt": 0.5}
     described = {**words, "lengths": [4.0] * n_dims, "fields": names}

@@ -45,11 +45,10 @@ def test_ce_rm_frames_0_2_4_6_predict_8_to_20() -> None:
     protocol=st.sampled_from(PROTOCOLS),
     size=st.integers(0, 20),
     frames=st.integers(21, 60),
-    loss_on=st.sampled_from(("last", "all")),
     score_last=st.none() | st.integers(1, 80),
 )
-def test_given_frames_are_never_counted_as_predictions(protocol, size, frames, loss_on, score_last) -> None:
-    window = Window(protocol, size, loss_on=loss_on, score_last=score_last)
+def test_given_frames_are_never_counted_as_predictions(protocol, size, frames, score_last) -> None:
+    window = Window(protocol, size, score_last=score_last)
     try:
         plan = window.plan(frames)
     except ValueError:
@@ -61,7 +60,7 @@ def test_given_frames_are_never_counted_as_predictions(protocol, size, frames, l
     assert plan.predicted.start == plan.start + 1
     assert plan.predicted.stop <= frames
     assert all(0 <= slot < frames - 1 for slot in plan.loss_slots)
-    if loss_on == "last" and protocol in ("first_k", "memno", "fno"):
+    if protocol in ("first_k", "memno", "fno"):
         assert [slot + 1 for slot in plan.loss_slots] == list(plan.predicted)
 
 
@@ -74,16 +73,11 @@ def test_score_last_compares_different_windows_on_the_same_frames() -> None:
     assert scored == {range(20, 26)}
 
 
-def test_counting_all_slots_starts_with_the_first() -> None:
-    assert Window(loss_on="all").plan(10).loss_slots == range(9)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"protocol": "first-k"}, "`protocol` must be one of"),
         ({"size": -1}, "`size` of the window must be at least 0, got -1"),
-        ({"loss_on": "first"}, "`loss_on` must be 'last' or 'all'"),
         ({"given": 0}, "`given` must be at least 1"),
         ({"horizon": 0}, "`horizon` must be at least 1"),
         ({"score_last": 0}, "`score_last` must be at least 1"),

@@ -8,7 +8,7 @@ from tests.families import supported
 
 from ssno.forecasting.metrics import frame_errors
 from ssno.models.frozen import freeze
-from ssno.models.registry import ALL_MODELS, CLOUD_MODELS, MODELS, SLOW_MODELS, SPHERE_MODELS
+from ssno.models.registry import ALL_MODELS, CLOUD_MODELS, MODELS, SLOW_MODELS, SPHERE_MODELS, model_config
 from ssno.native.engine import use
 
 CASES = [(name, (16,) * n) for name in (*MODELS, *SLOW_MODELS) for n in (1, 2) if supported(name, n)]
@@ -28,7 +28,7 @@ def test_no_model_is_left_out() -> None:
 
 @pytest.mark.parametrize(("name", "grid", "engine"), ENGINES)
 def test_a_model_learns_and_streams_on_the_device_as_on_the_cpu(gpu, name, grid, engine) -> None:
-    here = ALL_MODELS[name].tiny(n_dims=len(grid)).build()
+    here = model_config(f"{name}:tiny", n_dims=len(grid)).build()
     fields = here.config.out_channels
     frames = torch.randn(2, 6, here.config.in_channels, *grid)
     away, frames_away = copy.deepcopy(here).to(gpu), frames.to(gpu)
@@ -61,7 +61,7 @@ def test_a_model_learns_and_streams_on_the_device_as_on_the_cpu(gpu, name, grid,
 
 @pytest.mark.parametrize("name", ["ssno", "ssno-ff", "ffno", "fno"])
 def test_a_frozen_model_works_on_the_device(gpu, name) -> None:
-    here = MODELS[name].tiny().build().eval()
+    here = model_config(f"{name}:tiny").build().eval()
     frames = torch.randn(2, 4, 1, 16)
     with use("torch"):
         expected = freeze(here, grid=(16,), batch=2).rollout(frames, 2)

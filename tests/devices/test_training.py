@@ -11,7 +11,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.predict import predict
 from ssno.forecasting.rollout import rollout, stream
 from ssno.forecasting.scores import EVERY, score
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.load import load_forecaster
 from ssno.runs.options import Unrolling
@@ -28,7 +28,7 @@ def trained(device, *, data=None, name: str = "ssno", **more):
     data = waves() if data is None else data
     torch.manual_seed(0)
     channels = len(data.fields) + len(data.context_fields)
-    model = MODELS[name].tiny(in_channels=channels).build()
+    model = model_config(f"{name}:tiny", in_channels=channels).build()
     settings = {"valid": data.select(indices=[0]), "batch_size": 2, "epochs": 1, "engine": "torch"}
     return train(model, data, device=device, reporter=Silent(), **{**settings, **more})
 

@@ -17,7 +17,7 @@ from ssno.cli.models import describe
 from ssno.evaluation import BenchmarkCase, BenchmarkEntry, published_flops
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.forecasting.scores import EVERY
-from ssno.models.registry import ALL_MODELS, MODELS
+from ssno.models.registry import ALL_MODELS, model_config
 from ssno.training.checks import ALLOWED
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_evaluation_explains_every_metric() -> None:
 
 @pytest.mark.parametrize("name", list(ALL_MODELS))
 def test_models_lists_every_model_with_its_size(name: str) -> None:
-    row = describe(ALL_MODELS[name])
+    row = describe(name)
     counts = [row[f"parameters_{n_dims}d"] for n_dims in (1, 2)]
     one, two = ("-" if count is None else f"{count:,}" for count in counts)
     assert f"| `{name}` | {one} | {two} | {row['past']} |" in page("models")
@@ -57,7 +57,7 @@ def test_models_lists_every_model_with_its_size(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["unet", "gkt", "factformer", "ffno", "ssno"])
 def test_models_states_the_operations_that_are_counted(name: str) -> None:
-    config = MODELS[name]().for_grid((32,))
+    config = model_config(name).for_grid((32,))
     flops = BenchmarkEntry(config, BenchmarkCase("forward", (32,)), part=1).flops("plain")
     assert rf"| `{name}` | {flops.total / 1e9:.3f} \| {published_flops(config, 32) / 1e9:.3f} |" in page("models")
 

@@ -27,7 +27,7 @@ PRINTED = {
     "devices.md": "True\n",
     "evaluation.md": "Not separable in rel_l2: a (0.2 ± 0.25) and b",
     "own-models.md": "stencil",  # in the table of `ssno models`
-    "theory.md": "SSNO True 100%\nSSNOUni False 52%\n",
+    "theory.md": "ssno True 100%\nssno-uni False 52%\n",
     "training.md": "[(1.0, 1), (0.5, 2), (0.0, 4)]\n",
 }
 LEFT = {

@@ -40,7 +40,7 @@ def test_imports_are_of_exported_names(path: Path) -> None:
 
 
 def test_every_model_and_every_problem_is_public() -> None:
-    configs = {config.__name__ for config in models.ALL_MODELS.values()}
+    configs = {type(models.model_config(name)).__name__ for name in models.ALL_MODELS}
     networks = {name.removesuffix("Config") for name in configs}
     assert configs | networks <= set(models.__all__)
     assert {dataset.problem.__name__ for dataset in DATASETS.values()} <= set(pde.__all__)

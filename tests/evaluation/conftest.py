@@ -12,6 +12,7 @@ from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.runs.options import TrainOptions
@@ -43,7 +44,7 @@ def make_run(short_ks, tmp_path) -> Callable[..., Path]:
         options = DataOptions(name=str(short_ks), resolution=32)
         data = options.load("train")
         torch.manual_seed(seed)
-        config = config or FFNOConfig.tiny(memory_window=0, n_modes=4, n_layers=1)
+        config = config or FFNOConfig.tiny(memory=MemoryOptions(0, d_state=8), n_modes=4, n_layers=1)
         forecaster = Forecaster(
             config.build(),
             normalisers=fit(data, "zscore"),

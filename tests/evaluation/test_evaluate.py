@@ -12,6 +12,7 @@ from ssno.evaluation.record import read_evaluation
 from ssno.evaluation.solver import SAME_GRID
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, score
+from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.checkpoint import Progress, save_checkpoint
 from ssno.runs.load import load_forecaster
@@ -68,7 +69,7 @@ def test_other_splits_grids_frames_and_checkpoints_have_files_of_their_own(make_
 
 
 def test_a_finer_grid_is_told_to_the_model(make_run) -> None:
-    folder = make_run(config=SSNOConfig.tiny(memory_window=2))
+    folder = make_run(config=SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)))
     found = evaluate(folder, resolution=64, write=False)
     data = open_run(folder).load("test", resolution=64)
     frames = data.read(range(3)).state

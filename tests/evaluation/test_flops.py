@@ -9,10 +9,11 @@ from torch.nn import functional
 
 from ssno.evaluation.flops import TRANSCENDENTAL, count_flops
 from ssno.layers.gate import gate
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import ChannelMLP
 from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
-from ssno.models.registry import MODELS
+from ssno.models.registry import MODELS, model_config
 from ssno.models.ssno import SSNOConfig
 from ssno.models.wrapped import WrappedModule
 from ssno.native.engine import fused
@@ -69,7 +70,7 @@ def test_backward_passes_are_counted() -> None:
 
 
 def test_a_whole_ffno_costs_what_arithmetic_says() -> None:
-    model = FFNOConfig(memory_window=0, n_modes=16).build()
+    model = FFNOConfig(memory=MemoryOptions(0), n_modes=16).build()
     points, frames, width = 64, 4, 64
     with torch.no_grad():
         flops = count_flops(lambda: model(torch.randn(1, frames, 1, points)))
@@ -92,7 +93,7 @@ def test_making_kernels_is_listed_apart_and_does_not_grow_with_the_batch() -> No
 
 @pytest.mark.parametrize(("name", "n_dims"), [*((name, n_dims) for name in MODELS for n_dims in (1, 2)), ("unet", 3)])
 def test_no_operation_of_any_model_goes_uncounted(name, n_dims) -> None:
-    model = MODELS[name].tiny(n_dims=n_dims).build()
+    model = model_config(f"{name}:tiny", n_dims=n_dims).build()
     frames = torch.randn(2, 4, 1, *(16,) * n_dims)
     learns = any(True for _ in model.parameters())
     counted = count_flops(lambda: model(frames).square().mean().backward() if learns else model(frames))
@@ -110,7 +111,11 @@ def test_no_operation_of_any_model_goes_uncounted(name, n_dims) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [GKTConfig.tiny(dropout=0.1, always_drop_attention=True), SSNOConfig.tiny(memory_kernel="s4")]
+    "config",
+    [
+        GKTConfig.tiny(),
+        SSNOConfig.tiny(memory=MemoryOptions(d_state=8, kernel="s4")),
+    ],
 )
 def test_options_are_counted_too(config) -> None:
     model, frames = config.build(), torch.randn(1, 4, 1, 16)
@@ -152,7 +157,7 @@ def test_an_open_line_takes_half_the_products_of_a_circle() -> None:
 
 @needs_fused
 def test_a_fused_step_makes_products_again_instead_of_keeping_them() -> None:
-    model, frames = SSNOConfig.tiny(memory_window=0).build(), torch.randn(2, 4, 1, 16)
+    model, frames = SSNOConfig.tiny(memory=MemoryOptions(0, d_state=8)).build(), torch.randn(2, 4, 1, 16)
     once, step = (
         count_flops(run, engine="fused").matrix
         for run in (lambda: model(frames), lambda: model(frames).square().mean().backward())

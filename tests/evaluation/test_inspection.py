@@ -10,8 +10,8 @@ import torch
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, compare_systems, inspect_run, reach, systems_of
-from ssno.layers.memory import S4DBlock
-from ssno.models.registry import MODELS
+from ssno.layers.memory import MemoryOptions, S4DBlock
+from ssno.models.registry import model_config
 from ssno.runs.open import open_run
 from ssno.training.log import Silent
 from ssno.training.train import train
@@ -21,7 +21,7 @@ LINE = Geometry(points=(4000,), spacing=(0.01,), names=("x",), time_step=0.5)
 
 def with_one_mode(damping: float, frequency: float, step: float) -> torch.nn.Module:
     """A model whose spatial scans all have the kernel 2 exp(-damping step l) cos(frequency step l)."""
-    model = MODELS["ssno"].tiny(hidden_channels=2, d_state=2, memory_window=0).build().double()
+    model = model_config("ssno:tiny", hidden_channels=2, d_state=2, memory=MemoryOptions(0, d_state=8)).build().double()
     for block in (part for part in model.modules() if isinstance(part, S4DBlock)):
         block.modes.log_damping.data.fill_(math.log(damping))
         block.modes.frequency.data.fill_(frequency)
@@ -62,7 +62,7 @@ def test_reach_of_kernels_known_by_heart() -> None:
 
 
 def test_undamped_modes_never_decay_and_json_says_null() -> None:
-    model = MODELS["ssno"].tiny(memory_window=0).build()
+    model = model_config("ssno:tiny", memory=MemoryOptions(0, d_state=8)).build()
     for block in (part for part in model.modules() if isinstance(part, S4DBlock)):
         block.modes.log_damping.data.fill_(-math.inf)
     systems = systems_of(model, Geometry(points=(16,), spacing=(1.0,), names=("x",)))
@@ -72,7 +72,7 @@ def test_undamped_modes_never_decay_and_json_says_null() -> None:
 
 
 def test_a_flattened_sweep_walks_lines_whose_step_is_the_fastest_axis() -> None:
-    model = MODELS["ssno-vm"].tiny(n_dims=2, memory_window=0).build()
+    model = model_config("ssno-vm:tiny", n_dims=2, memory=MemoryOptions(0, d_state=8)).build()
     systems = systems_of(model, Geometry(points=(4, 6), spacing=(0.5, 2.0), names=("x", "y")))
     assert [(s.axis, s.unit) for s in systems[:4]] == [("y line", 2.0)] * 2 + [("x line", 0.5)] * 2
     assert systems[0].kernel.shape[1] == 24
@@ -90,7 +90,7 @@ def run_of(name: str, folder, *, n_dims: int = 1, **fields):
     array = np.random.default_rng(0).normal(size=(4, 6, 1, *(16,) * n_dims)).astype(np.float32)
     data = Trajectories.from_array(array, lengths=[8.0] * n_dims, dt=0.25)
     torch.manual_seed(7)
-    model = MODELS[name].tiny(n_dims=n_dims, **fields).build()
+    model = model_config(f"{name}:tiny", n_dims=n_dims, **fields).build()
     train(model, data, folder=folder, epochs=1, batch_size=3, seed=7, reporter=Silent())
     return open_run(folder)
 
@@ -113,7 +113,7 @@ def test_every_state_space_model_shows_its_layers_beside_their_start(name, tmp_p
     assert (now[0].step / before[0].step).log().abs().max() < 0.1
 
 
-@pytest.mark.parametrize(("name", "fields"), [("fno", {}), ("ffno", {"memory_kernel": "s4"})])
+@pytest.mark.parametrize(("name", "fields"), [("fno", {}), ("ffno", {"memory": MemoryOptions(kernel="s4")})])
 def test_a_baseline_shows_its_memory(name, fields, tmp_path) -> None:
     found = inspect_run(run_of(name, tmp_path / "run", **fields))
     assert found.axes() == ["time"]

@@ -20,6 +20,7 @@ from ssno.evaluation import publish as shipping
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.publish import ship
 from ssno.forecasting.forecaster import Forecaster
+from ssno.layers.memory import MemoryOptions
 from ssno.models import pretrained as bundled
 from ssno.models.pretrained import reported_metrics
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -50,7 +51,7 @@ def place(tiny_ks, tmp_path, monkeypatch) -> Path:
 def make_run(options: DataOptions, folder: str = "runs/mine", *, provenance: str = "made up") -> Path:
     """A run as training would leave it behind, its weights as they were drawn."""
     data = options.load("train")
-    config = SSNOConfig.tiny(memory_window=2)
+    config = SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8))
     model, window = config.build(), Window(size=2)
     forecaster = Forecaster(
         model, normalisers=fit(data, "zscore"), predict_increment=True, window=window, spacing=data.spacing

@@ -14,6 +14,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, score
+from ssno.layers.memory import MemoryOptions
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
@@ -53,7 +54,7 @@ def test_members_follow_their_own_forecasts() -> None:
 
 def test_an_ensemble_of_equals_scores_like_one_of_them() -> None:
     trajectories = data(context=True)
-    config = SSNOConfig.tiny(in_channels=2, out_channels=1, memory_window=2)
+    config = SSNOConfig.tiny(in_channels=2, out_channels=1, memory=MemoryOptions(2, d_state=8))
     forecaster = member(
         config.build(), trajectories, method="zscore", predict_increment=True, spacing=trajectories.spacing
     )
@@ -66,9 +67,10 @@ def test_members_may_take_frames_as_channels() -> None:
     trajectories = data()
     shape = {"in_channels": 2, "out_channels": 2}
     fno = member(
-        model_config("fno").tiny(**shape, frames_as_channels=2, memory_window=0, n_modes=3).build(), trajectories
+        model_config("fno:tiny", **shape, frames_as_channels=2, memory=MemoryOptions(0, d_state=8), n_modes=3).build(),
+        trajectories,
     )
-    persistence = member(model_config("persistence")(**shape).build(), trajectories)
+    persistence = member(model_config("persistence", **shape).build(), trajectories)
     ensemble = Ensemble([persistence, fno])
     assert ensemble.frames_as_channels == 2
     assert count_parameters(ensemble.model) == count_parameters(fno.model)

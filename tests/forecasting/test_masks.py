@@ -11,6 +11,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.metrics import mean_drift, nrmse, pearson, vrmse
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import forecast_errors, score, score_forecasts
+from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.load import load_forecaster
 from ssno.runs.options import Unrolling
@@ -55,7 +56,7 @@ def losses(task, by: float, stage) -> torch.Tensor:
 
 @pytest.mark.parametrize("forcing", [1.0, 0.0])
 def test_answers_inside_obstacles_change_neither_loss_nor_errors(forcing: float) -> None:
-    model = Shifted(SSNOConfig.tiny(in_channels=2, memory_window=0).build(), 0.0)
+    model = Shifted(SSNOConfig.tiny(in_channels=2, memory=MemoryOptions(0, d_state=8)).build(), 0.0)
     task = task_for(model, obstacle(moving=False), epochs=1, window=Window(size=1))
     stage = Unrolling(teacher_forcing=(forcing,)).stage(0, 1)
     assert torch.equal(losses(task, 0.0, stage), losses(task, 100.0, stage))
@@ -66,7 +67,7 @@ def test_answers_inside_obstacles_change_neither_loss_nor_errors(forcing: float)
 
 
 def test_norms_leave_obstacles_out() -> None:
-    task = task_for(SSNOConfig.tiny(memory_window=0), obstacle(moving=False), epochs=1)
+    task = task_for(SSNOConfig.tiny(memory=MemoryOptions(0, d_state=8)), obstacle(moving=False), epochs=1)
     prepared = prepare(task.forecaster, task.data.read(range(4)), range(4), stage=Unrolling().stage(0, 1), noise=1e-3)
     assert not prepared.truth[..., 5:9].any()
     assert not prepared.seen[..., 5:9].any()

@@ -13,7 +13,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
-from ssno.models.registry import MODELS
+from ssno.models.registry import MODELS, model_config
 
 FAMILIES = [(name, n_dims) for name in MODELS for n_dims in (1, 2) if supported(name, n_dims)]
 
@@ -28,8 +28,8 @@ def fields(n_dims: int, *, points: int = 16, context: bool = False) -> Trajector
 def forecaster_of(name: str, data: Trajectories, **options) -> Forecaster:
     n_dims = len(data.axes)
     channels = {"in_channels": len(data.fields) + len(data.context_fields), "out_channels": len(data.fields)}
-    model = MODELS[name].tiny(n_dims=n_dims, **channels).build()
-    seen = model.frames_as_channels or getattr(model.config, "memory_window", 2)
+    model = model_config(f"{name}:tiny", n_dims=n_dims, **channels).build()
+    seen = model.frames_as_channels or (model.config.frames_seen() if hasattr(model.config, "memory") else 2)
     settings = {"window": Window(size=seen), "spacing": data.spacing, "normalisers": fit(data, "zscore")}
     return Forecaster(model, **(settings | options)).eval()
 

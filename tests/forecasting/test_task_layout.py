@@ -11,7 +11,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
 from ssno.forecasting import scores
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 
 GIVEN = 4
 FLUIDS = {
@@ -49,7 +49,7 @@ class Watched:
         channels = {"in_channels": len(data.fields) + len(data.context_fields), "out_channels": len(data.fields)}
         torch.manual_seed(0)
         self.forecaster = Forecaster(
-            MODELS["ssno"].tiny(n_dims=2, **channels).build(),
+            model_config("ssno:tiny", n_dims=2, **channels).build(),
             normalisers=fit(data, "minmax"),
             window=Window(size=GIVEN),
             context_time=dataset_conventions(name).context_time,

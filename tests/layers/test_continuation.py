@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ssno.layers.continuation import continue_onto
-from ssno.layers.memory import S4DBlock
+from ssno.layers.memory import MemoryOptions, S4DBlock
 from ssno.layers.modes import ModeOptions
 from ssno.layers.selective import SelectiveBlock
 from ssno.models.ssno import SSNO
@@ -62,7 +62,7 @@ def test_kernels_that_are_sampled_anew_stay_exactly_what_they_were() -> None:
 @pytest.mark.parametrize("scans", ["axes", "great-circles"])
 def test_models_of_the_sphere_get_a_new_reference_on_the_grid_of_their_scans(scans) -> None:
     torch.manual_seed(0)
-    model = SphereSSNO(hidden_channels=8, n_layers=2, d_state=16, memory_d_state=4, scans=scans)
+    model = SphereSSNO(hidden_channels=8, n_layers=2, d_state=16, memory=MemoryOptions(d_state=4), scans=scans)
     steps = [block.modes.log_step.clone() for block in model.modules() if isinstance(block, S4DBlock)]
     model.refer_to((32, 64), spacing=(0.1, 0.1), step=(0.5, 0.5))
     after = [block.modes.log_step for block in model.modules() if isinstance(block, S4DBlock)]

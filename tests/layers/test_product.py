@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from ssno.layers.axial import ProductAxialScan, ProductScan, ResidualMemory, two_sided
+from ssno.layers.axial import ProductAxialScan, ProductScan, two_sided
 from ssno.layers.block import scan_weights
+from ssno.layers.memory import TemporalMemory
 from ssno.layers.modes import ModeOptions
 from ssno.native.engine import use
 
@@ -75,10 +76,11 @@ def test_large_values_grow_no_faster_than_linearly() -> None:
     assert bigger < 10.1 * big
 
 
-def test_added_memory_adds() -> None:
-    memory = ResidualMemory(3, window=2, d_state=4)
+def test_residual_memory_adds_to_its_input() -> None:
+    memory, plain = (TemporalMemory(3, window=2, d_state=4, residual=residual) for residual in (True, False))
+    plain.load_state_dict(memory.state_dict())
     features = torch.randn(3, 5, 4)
-    replaced = super(ResidualMemory, memory).columns(features)
+    replaced = plain.columns(features)
     torch.testing.assert_close(memory.columns(features), features + replaced)
     newest = memory.newest(features[..., -2:].movedim(-1, 0))
     torch.testing.assert_close(newest, memory.columns(features)[..., -1], atol=1e-5, rtol=1e-5)

@@ -6,6 +6,7 @@ from tests.losses import losses
 
 from ssno.layers import ModeOptions, RasterScan, S4DBlock, SelectiveBlock, TemporalMemory, fast_start
 from ssno.layers.axial import AxialScan, BidirectionalScan, along
+from ssno.layers.memory import MemoryOptions
 from ssno.models import SSNO, SSNOConfig
 from ssno.ssm.initialise import INITIALISATIONS
 
@@ -116,7 +117,7 @@ def test_a_fast_start_keeps_what_else_the_options_say() -> None:
 
 
 def test_models_and_memory_keep_the_start_of_the_paper() -> None:
-    model = SSNO(hidden_channels=4, d_state=6, memory_d_state=6)
+    model = SSNO(hidden_channels=4, d_state=6, memory=MemoryOptions(d_state=6))
     legs = INITIALISATIONS["legs"](6)
     for modes in (model.blocks_before[0].scans[0].ahead.modes, model.memory.block.modes):
         torch.testing.assert_close(modes.frequency, legs.expand(4, 3).float())

@@ -76,8 +76,8 @@ def test_a_parallel_sweep_adds_the_axes_then_refines_and_normalises() -> None:
 
 
 @pytest.mark.parametrize("points", [12, 13])
-def test_every_axis_has_its_own_discretisation(points) -> None:
-    options = [ModeOptions(discretisation=kind, dt_min=0.5, dt_max=1.0) for kind in ("zoh", "bilinear")]
-    sweep = AxialScan(4, axes=2, d_state=4, options=options)
-    _, second = scan_weights(sweep.scans_on((12, points), (1.0, 1.0)))
-    torch.testing.assert_close(second.taps[0], sweep.scans[1].ahead.taps(points))
+def test_scans_sampled_together_keep_their_own_discretisation(points) -> None:
+    kinds = [ModeOptions(discretisation=kind, dt_min=0.5, dt_max=1.0) for kind in ("zoh", "bilinear")]
+    first, second = (AxialScan(4, axes=1, d_state=4, options=options) for options in kinds)
+    _, found = scan_weights([*first.scans_on((12,), (1.0,)), *second.scans_on((points,), (1.0,))])
+    torch.testing.assert_close(found.taps[0], second.scans[0].ahead.taps(points))

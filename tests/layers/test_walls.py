@@ -8,7 +8,7 @@ from ssno.layers.block import scan_weights
 from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions
 from ssno.models.frozen import freeze
-from ssno.models.ssno import BEYOND_WALLS, SSNO, SSNOConfig
+from ssno.models.ssno import SSNO, WALL_BOUNDARY, SSNOConfig
 from ssno.native.engine import use
 
 MODES = ModeOptions(initialisation="grid", dt_min=0.3, dt_max=3.0)
@@ -50,8 +50,8 @@ def test_each_axis_has_its_own_boundary(engine) -> None:
 
 def test_periodic_axes_are_circles_and_the_others_get_coordinates() -> None:
     config = SSNOConfig(n_dims=2).recommended(periodic=[True, False])
-    assert config.boundaries() == ("periodic", BEYOND_WALLS)
-    assert config.located_axes() == (1,)
+    assert config.boundaries() == ("periodic", WALL_BOUNDARY)
+    assert config.coordinate_axes() == (1,)
     assert SSNOConfig.from_json(config.to_json()) == config
     assert config.build().lift.weight.shape[1] == config.in_channels + 1
 
@@ -141,5 +141,5 @@ def test_boundaries_that_do_not_fit_are_refused() -> None:
         SSNOConfig(boundary="learned", modes=ModeOptions(damping="absent"))
     with pytest.raises(ValueError, match="`boundary` must be"):
         SSNOConfig(boundary="learned", modes=ModeOptions(selective=True)).build()
-    with pytest.raises(ValueError, match=r"`coordinate_axes` must lie in 0 ... 0, got \(1,\)"):
-        SSNOConfig(coordinate_axes=(1,))
+    with pytest.raises(ValueError, match=r"`coordinates` must be True, False or axes in 0 ... 0, got \(1,\)"):
+        SSNOConfig(coordinates=(1,))

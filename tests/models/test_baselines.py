@@ -5,41 +5,40 @@ import dataclasses
 import pytest
 import torch
 
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.factformer import FactformerConfig
-from ssno.models.baselines.fno import FFNOConfig, FNOConfig, FNORConfig
+from ssno.models.baselines.fno import FFNOConfig, FNOConfig
 from ssno.models.baselines.gkt import GKTConfig
 from ssno.models.baselines.unet import UNetConfig
-from ssno.models.config import MemoryConfig
 from ssno.models.operator import PrecomputedWeights, count_parameters
-from ssno.models.registry import MODELS
-from ssno.models.ssno import SSNOConfig
+from ssno.models.registry import MODELS, model_config
 
-BASELINES = [FFNOConfig, FNOConfig, FNORConfig, UNetConfig, GKTConfig, FactformerConfig]
-REMEMBERING = [config for config in BASELINES if issubclass(config, MemoryConfig)]
-MULTI_INPUT = {"memory_window": 0, "frames_as_channels": 4}
-MARKOVIAN = {"memory_window": 0, "frames_as_channels": 0}
+BASELINES = ["ffno", "fno", "fno-r", "unet", "gkt", "factformer"]
+REMEMBERING = [name for name in BASELINES if name != "gkt"]
+MULTI_INPUT = {"memory": MemoryOptions(0), "frames_as_channels": 4}
+MARKOVIAN = {"memory": MemoryOptions(0), "frames_as_channels": 0}
 
 
 def count(config, **fields) -> int:
     with torch.device("meta"):  # counts need no memory
-        return count_parameters(config(**fields).build())
+        return count_parameters(model_config(config, **fields).build())
 
 
 @pytest.mark.parametrize(
     ("config", "fields", "parameters"),
     [
-        (FFNOConfig, {}, 2_192_897),
-        (FFNOConfig, MARKOVIAN, 2_172_161),
-        (FFNOConfig, MULTI_INPUT, 2_172_353),
-        (FNOConfig, {"in_channels": 5, "out_channels": 4}, 67_197_700),
-        (FNOConfig, {}, 67_196_673),
-        (FNOConfig, {"n_modes": 8}, 4_282_113),
-        (FNORConfig, {}, 1_115_841),
-        (FNORConfig, {"memory_window": 4, "frames_as_channels": 0}, 1_136_385),
-        (UNetConfig, {}, 7_783_777),
-        (UNetConfig, MARKOVIAN, 7_763_041),
-        (FactformerConfig, {}, 1_006_433),
-        (GKTConfig, {}, 8_418_049),
+        ("ffno", {}, 2_192_897),
+        ("ffno", MARKOVIAN, 2_172_161),
+        ("ffno", MULTI_INPUT, 2_172_353),
+        ("fno", {"in_channels": 5, "out_channels": 4}, 67_197_700),
+        ("fno", {}, 67_196_673),
+        ("fno", {"n_modes": 8}, 4_282_113),
+        ("fno-r", {}, 1_115_841),
+        ("fno-r", {"memory": MemoryOptions(4), "frames_as_channels": 0}, 1_136_385),
+        ("unet", {}, 7_783_777),
+        ("unet", MARKOVIAN, 7_763_041),
+        ("factformer", {}, 1_006_433),
+        ("gkt", {}, 8_418_049),
     ],
 )
 def test_parameters_in_2d_are_the_published_ones(config, fields, parameters) -> None:
@@ -49,11 +48,11 @@ def test_parameters_in_2d_are_the_published_ones(config, fields, parameters) -> 
 @pytest.mark.parametrize(
     ("config", "parameters"),
     [
-        (FFNOConfig, (2_192_897, 2_193_025, 2_193_540, 2_193_604)),
-        (FNOConfig, (67_196_673, 67_196_801, 67_197_700, 67_197_764)),
-        (UNetConfig, (7_783_777, 7_784_353, 7_785_028, 7_785_316)),
-        (FactformerConfig, (1_006_433, 1_006_561, 1_006_788, 1_006_852)),
-        (GKTConfig, (8_418_049, 8_418_305, 8_418_948, 8_419_076)),
+        ("ffno", (2_192_897, 2_193_025, 2_193_540, 2_193_604)),
+        ("fno", (67_196_673, 67_196_801, 67_197_700, 67_197_764)),
+        ("unet", (7_783_777, 7_784_353, 7_785_028, 7_785_316)),
+        ("factformer", (1_006_433, 1_006_561, 1_006_788, 1_006_852)),
+        ("gkt", (8_418_049, 8_418_305, 8_418_948, 8_419_076)),
     ],
 )
 def test_parameters_for_every_dataset_follow_its_channels(config, parameters) -> None:
@@ -64,13 +63,13 @@ def test_parameters_for_every_dataset_follow_its_channels(config, parameters) ->
 @pytest.mark.parametrize(
     ("config", "fields", "parameters"),
     [
-        (FFNOConfig, {"n_modes": 64}, 2_192_833),
-        (FFNOConfig, {"n_modes": 32}, 1_144_257),
-        (UNetConfig, {}, 2_728_641),
-        (FactformerConfig, {}, 677_345),
-        (FactformerConfig, {"coordinates": True}, 677_409),
-        (GKTConfig, {"n_modes": 64}, 291_521),
-        (GKTConfig, {"n_modes": 32}, 160_449),
+        ("ffno", {"n_modes": 64}, 2_192_833),
+        ("ffno", {"n_modes": 32}, 1_144_257),
+        ("unet", {}, 2_728_641),
+        ("factformer", {}, 677_345),
+        ("factformer", {"coordinates": True}, 677_409),
+        ("gkt", {"n_modes": 64}, 291_521),
+        ("gkt", {"n_modes": 32}, 160_449),
     ],
 )
 def test_parameters_in_1d_are_the_published_ones(config, fields, parameters) -> None:
@@ -80,12 +79,12 @@ def test_parameters_in_1d_are_the_published_ones(config, fields, parameters) -> 
 @pytest.mark.parametrize(
     ("config", "parameters"),
     [
-        (FFNOConfig, (619_969, 1_144_257, 2_192_833, 4_289_985, 8_484_289)),
-        (GKTConfig, (94_913, 160_449, 291_521, 553_665, 1_077_953)),
+        ("ffno", (619_969, 1_144_257, 2_192_833, 4_289_985, 8_484_289)),
+        ("gkt", (94_913, 160_449, 291_521, 553_665, 1_077_953)),
     ],
 )
 def test_models_that_keep_all_modes_grow_with_the_grid(config, parameters) -> None:
-    fitted = [config(n_modes=512).for_grid((points,)) for points in (32, 64, 128, 256, 512)]
+    fitted = [model_config(config, n_modes=512).for_grid((points,)) for points in (32, 64, 128, 256, 512)]
     assert tuple(count(config, n_modes=each.n_modes) for each in fitted) == parameters
 
 
@@ -104,19 +103,19 @@ def test_factformer_holds_frozen_frequencies(n_dims, learnable) -> None:
 def forms() -> list:
     """Every baseline with memory, Markovian and with frames as channels, as far as it has them."""
     cases = []
-    for config in [*BASELINES, SSNOConfig]:
-        cases.append(pytest.param(config, {}, id=f"{config.name}-default"))
+    for name in [*BASELINES, "ssno"]:
+        cases.append(pytest.param(name, {}, id=f"{name}-default"))
         for label, fields in (("markovian", MARKOVIAN), ("multi-input", MULTI_INPUT)):
-            known = {field.name for field in dataclasses.fields(config)}
-            chosen = {name: value for name, value in fields.items() if name in known}
-            cases.append(pytest.param(config, chosen, id=f"{config.name}-{label}"))
+            known = {field.name for field in dataclasses.fields(model_config(name))}
+            chosen = {key: value for key, value in fields.items() if key in known}
+            cases.append(pytest.param(name, chosen, id=f"{name}-{label}"))
     return cases
 
 
 @pytest.mark.parametrize("n_dims", [1, 2])
 @pytest.mark.parametrize(("config", "fields"), forms())
 def test_streaming_equals_the_whole_trajectory(config, fields, n_dims) -> None:
-    model = config.tiny(n_dims=n_dims, in_channels=2, **fields).build().eval()
+    model = model_config(f"{config}:tiny", n_dims=n_dims, in_channels=2, **fields).build().eval()
     frames = torch.randn(2, 6, 2, *(16,) * n_dims)
     state, whole = model.start(frames[:, :4]), model(frames)
     for slot in (3, 4, 5):
@@ -127,10 +126,10 @@ def test_streaming_equals_the_whole_trajectory(config, fields, n_dims) -> None:
     assert whole.shape[1] == (1 if model.frames_as_channels else 6)
 
 
-@pytest.mark.parametrize("config", [*BASELINES, SSNOConfig])
+@pytest.mark.parametrize("config", [*BASELINES, "ssno"])
 def test_stacked_frames_matter_and_older_ones_do_not(config) -> None:
-    fields = MULTI_INPUT if issubclass(config, MemoryConfig) else {}
-    model = config.tiny(**fields).build().eval()
+    fields = {} if config == "gkt" else MULTI_INPUT
+    model = model_config(f"{config}:tiny", **fields).build().eval()
     frames = torch.randn(1, 6, 1, 16)
     older, stacked = frames.clone(), frames.clone()
     older[:, :2] += 1
@@ -141,7 +140,7 @@ def test_stacked_frames_matter_and_older_ones_do_not(config) -> None:
 
 @pytest.mark.parametrize("config", REMEMBERING)
 def test_memory_sees_its_window_and_not_the_future(config) -> None:
-    model = config.tiny(memory_window=2, frames_as_channels=0).build().eval()
+    model = model_config(f"{config}:tiny", memory=MemoryOptions(2, d_state=8), frames_as_channels=0).build().eval()
     frames = torch.randn(1, 6, 1, 16)
     changed = frames.clone()
     changed[:, [0, 5]] += 1
@@ -153,7 +152,7 @@ def test_memory_sees_its_window_and_not_the_future(config) -> None:
 @pytest.mark.parametrize("n_dims", [1, 2])
 @pytest.mark.parametrize("config", BASELINES)
 def test_saved_models_come_back_bitwise(config, n_dims, tmp_path) -> None:
-    model = config.tiny(n_dims=n_dims, in_channels=2, out_channels=2).build()
+    model = model_config(f"{config}:tiny", n_dims=n_dims, in_channels=2, out_channels=2).build()
     frames = torch.randn(2, 4, 2, *(16,) * n_dims)
     model(frames)  # in training mode this moves the statistics of batch norm, which must be saved too
     model.eval().save_pretrained(tmp_path)
@@ -163,9 +162,9 @@ def test_saved_models_come_back_bitwise(config, n_dims, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("n_dims", [1, 2])
-@pytest.mark.parametrize("config", list(MODELS.values()))
+@pytest.mark.parametrize("config", MODELS)
 def test_gradients_reach_every_learnable_parameter_not_declared_idle(config, n_dims) -> None:
-    model = config.tiny(n_dims=n_dims).build()
+    model = model_config(f"{config}:tiny", n_dims=n_dims).build()
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if parameters:
         model(torch.randn(2, 5, 1, *(16,) * n_dims)).square().sum().backward()
@@ -173,9 +172,9 @@ def test_gradients_reach_every_learnable_parameter_not_declared_idle(config, n_d
     assert unreached == model.idle_parameters()
 
 
-@pytest.mark.parametrize("config", [FFNOConfig, FNOConfig, FNORConfig])
+@pytest.mark.parametrize("config", ["ffno", "fno", "fno-r"])
 def test_fourier_models_without_coordinates_commute_with_translation(config) -> None:
-    model = config.tiny(n_dims=2, coordinates=False).build().double()
+    model = model_config(f"{config}:tiny", n_dims=2, coordinates=False).build().double()
     frames = torch.randn(1, 4, 1, 16, 12, dtype=torch.float64)
     moved = model(frames.roll((2, 3), dims=(-2, -1)))
     torch.testing.assert_close(moved, model(frames).roll((2, 3), dims=(-2, -1)), atol=1e-10, rtol=1e-8)
@@ -183,8 +182,8 @@ def test_fourier_models_without_coordinates_commute_with_translation(config) -> 
 
 @pytest.mark.parametrize("config", BASELINES)
 def test_coordinates_can_be_switched(config) -> None:
-    usual = config.tiny(n_dims=2)
-    switched = config.tiny(n_dims=2, coordinates=not usual.coordinates)
+    usual = model_config(f"{config}:tiny", n_dims=2)
+    switched = model_config(f"{config}:tiny", n_dims=2, coordinates=not usual.coordinates)
     assert usual.lifted_channels() - switched.lifted_channels() == (2 if usual.coordinates else -2)
     assert switched.build()(torch.randn(1, 4, 1, 16, 16)).isfinite().all()
 
@@ -199,7 +198,7 @@ def test_ffno_projects_the_last_branch_without_activation() -> None:
 
 
 def test_fno_r_is_fno_with_diagonal_matrices() -> None:
-    reduced = FNORConfig.tiny(n_dims=2).build().double()
+    reduced = model_config("fno-r:tiny", n_dims=2).build().double()
     full = FNOConfig.tiny(n_dims=2, **MULTI_INPUT).build().double()
     weights = reduced.state_dict()
     for name in [name for name in weights if name.endswith("convolution.weight")]:
@@ -209,23 +208,15 @@ def test_fno_r_is_fno_with_diagonal_matrices() -> None:
     torch.testing.assert_close(full(frames), reduced(frames), atol=1e-10, rtol=1e-8)
 
 
-def test_gkt_predicts_the_same_twice_unless_told_to_drop() -> None:
-    frames = torch.randn(1, 4, 1, 16)
-    for always, same in ((False, True), (True, False)):
-        model = GKTConfig.tiny(always_drop_attention=always).build().eval()
-        assert torch.equal(model(frames), model(frames)) is same
-
-
-@pytest.mark.parametrize("dropout", ["dropout", "inner_dropout"])
-def test_gkt_drops_in_training_only(dropout) -> None:
-    model = GKTConfig.tiny(**{dropout: 0.5}).build()
+def test_gkt_drops_in_training_only() -> None:
+    model = GKTConfig.tiny().build()
     frames = torch.randn(1, 4, 1, 16)
     assert not torch.equal(model(frames), model(frames))
     assert torch.equal(model.eval()(frames), model(frames))
 
 
 def test_galerkin_attention_is_the_plain_product_over_points() -> None:
-    layer = GKTConfig.tiny(n_heads=2).build().layers[0].double()
+    layer = GKTConfig.tiny(n_heads=2).build().layers[0].double().eval()
     u = torch.randn(2, 7, 16, dtype=torch.float64)
     key, value = (
         torch.nn.functional.layer_norm(linear(u).unflatten(-1, (2, 8)), (8,), eps=1e-7)
@@ -244,13 +235,12 @@ def test_galerkin_attention_is_the_plain_product_over_points() -> None:
         (
             FFNOConfig,
             {"frames_as_channels": 4},
-            "nothing to remember over `memory_window=4`.*Set one of the two",
+            "a memory of `memory.window=4` has nothing to see.*Set one of the two",
         ),
         (FFNOConfig, {"frames_as_channels": -1}, r"`frames_as_channels` must be 0 \(frame by frame\) or .* got -1"),
         (FNOConfig, {"head_channels": 0}, "`head_channels` must be at least 1, got 0"),
         (UNetConfig, {"hidden_channels": 0}, "`hidden_channels` must be at least 1, got 0"),
         (GKTConfig, {"n_heads": 5}, "`n_heads` must divide `hidden_channels`, got 5 for 32 channels"),
-        (GKTConfig, {"dropout": 1.0}, r"`dropout` is a fraction and must lie in \[0, 1\), got 1.0"),
         (FactformerConfig, {"hidden_channels": 12}, "`hidden_channels` must be a multiple of 8, got 12"),
         (FactformerConfig, {"head_channels": 5}, "`head_channels` are rotated in pairs and must be even, got 5"),
     ],
@@ -264,20 +254,20 @@ def test_wrong_options_are_refused(config, fields, message) -> None:
     ("config", "grid", "message"),
     [
         (
-            UNetConfig,
+            "unet",
             (40,),
             "grid of 40 points, .* by 16. Read .* on 32 .*--data.resolution 32 --data.reduction spectral",
         ),
-        (UNetConfig, (72, 36), r"on 64 x 32 points \(ssno train ... --data.resolution 64 --data.reduction spectral\)"),
-        (UNetConfig, (160, 80, 24), "divisible by 16. Use another model: --model ssno takes any grid"),
-        (UNetConfig, (16, 7), "grid of 16 x 7 points, .* divisible by 16. Use another model: --model ssno"),
-        (FFNOConfig, (8,), "grid of 8 points, but this model keeps n_modes = 6 .* at least 12 points.*`n_modes=4`"),
-        (FNOConfig, (16, 8), "grid of 16 x 8 points, but this model keeps n_modes = 6"),
-        (GKTConfig, (8, 16), "grid of 8 x 16 points, but this model keeps n_modes = 6"),
+        ("unet", (72, 36), r"on 64 x 32 points \(ssno train ... --data.resolution 64 --data.reduction spectral\)"),
+        ("unet", (160, 80, 24), "divisible by 16. Use another model: --model ssno takes any grid"),
+        ("unet", (16, 7), "grid of 16 x 7 points, .* divisible by 16. Use another model: --model ssno"),
+        ("ffno", (8,), "grid of 8 points, but this model keeps n_modes = 6 .* at least 12 points.*`n_modes=4`"),
+        ("fno", (16, 8), "grid of 16 x 8 points, but this model keeps n_modes = 6"),
+        ("gkt", (8, 16), "grid of 8 x 16 points, but this model keeps n_modes = 6"),
     ],
 )
 def test_grids_that_do_not_fit_are_refused(config, grid, message) -> None:
-    model = config.tiny(n_dims=len(grid)).build()
+    model = model_config(f"{config}:tiny", n_dims=len(grid)).build()
     with pytest.raises(ValueError, match=message):
         model(torch.randn(1, 4, 1, *grid))
 
@@ -285,7 +275,7 @@ def test_grids_that_do_not_fit_are_refused(config, grid, message) -> None:
 @pytest.mark.parametrize("call", ["forward", "start"])
 def test_too_few_frames_for_channels_are_refused(call) -> None:
     model = GKTConfig.tiny().build()
-    with pytest.raises(ValueError, match="`frames` has 3 time slots, .* last 4 frames as channels. Give it at least 4"):
+    with pytest.raises(ValueError, match="`frames` has 3 time steps, .* last 4 frames as channels. Give it at least 4"):
         getattr(model, call)(torch.randn(1, 3, 1, 16))
 
 

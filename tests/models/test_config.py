@@ -6,6 +6,7 @@ import os
 import pytest
 
 from ssno.base import description_from_json
+from ssno.layers.memory import MemoryOptions
 from ssno.models.operator import count_parameters
 from ssno.models.registry import ALL_MODELS, MODELS, model_config
 from ssno.models.ssno import SSNO, SSNOConfig
@@ -13,8 +14,8 @@ from ssno.models.ssno import SSNO, SSNOConfig
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_descriptions_survive_json(name) -> None:
-    config = MODELS[name]()
-    assert MODELS[name].from_json(json.loads(json.dumps(config.to_json()))) == config
+    config = model_config(name)
+    assert model_config(name).from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
 @pytest.mark.parametrize(
@@ -26,9 +27,11 @@ def test_descriptions_survive_json(name) -> None:
         ({"d_state": "64"}, "`d_state` must be int, got '64'"),
         ({"d_state": True}, "`d_state` must be int, got True"),
         ({"coordinates": 1}, "`coordinates` must be bool, got 1"),
-        ({"residual": "both"}, "`residual` must be one of 'sum', 'path', 'none', got 'both'"),
+        ({"block": {"residual": "both"}}, "`block.residual` must be one of 'sum', 'path', 'none', got 'both'"),
         ({"reference_spacing": ["a"]}, r"`reference_spacing\[0\]` must be float, got 'a'"),
-        ({"memory_position": 1.5}, "`memory_position` must be int, got 1.5"),
+        ({"memory": {"window": 1.5}}, "`memory.window` must be int, got 1.5"),
+        ({"memory_window": 4}, "`memory_window` is called `model.memory.window` now."),
+        ({"memory_position": 1}, "`memory_position` was removed. Leave it out."),
         ({"model": "ffno"}, "The configuration is of a 'ffno' model, but SSNOConfig describes 'ssno'"),
     ],
 )
@@ -95,7 +98,7 @@ def test_damaged_weights_are_refused(folder) -> None:
 
 def test_weights_of_another_model_are_refused(folder, tmp_path_factory) -> None:
     other = tmp_path_factory.mktemp("other")
-    SSNO(SSNOConfig.tiny(memory_window=0, head_channels=8)).save_pretrained(other)
+    SSNO(SSNOConfig.tiny(memory=MemoryOptions(0, d_state=8), head_channels=8)).save_pretrained(other)
     (other / "model.safetensors").replace(folder / "model.safetensors")
     with pytest.raises(ValueError, match="does not fit the model of its config.json: lacks memory"):
         SSNO.from_pretrained(folder)
@@ -103,7 +106,7 @@ def test_weights_of_another_model_are_refused(folder, tmp_path_factory) -> None:
 
 @pytest.mark.parametrize("name", list(ALL_MODELS))
 def test_sizes_tell_roughly_how_many_parameters_there_are(name) -> None:
-    config = ALL_MODELS[name]()
+    config = model_config(name)
     if parameters := count_parameters(config.build()):
         assert 0.3 < config.approximate_size() / parameters < 10
 
@@ -113,7 +116,7 @@ def test_sizes_tell_roughly_how_many_parameters_there_are(name) -> None:
     [
         ("ssno", {"n_layers": 10**6}, "`n_layers` must be at most 256, got 1,000,000"),
         ("ssno", {"d_state": 10**9}, "`d_state` must be at most 1,024"),
-        ("ssno", {"memory_window": 10**9}, "`memory_window` must be at most 4,096"),
+        ("ssno", {"memory": {"window": 10**9}}, "`memory.window` must be at most 4,096"),
         ("ssno", {"hidden_channels": 20000}, "would have about .* parameters; models of up to 268,435,456 are built"),
         ("ssno", {"in_channels": 10**9}, "would have about"),
         ("fno", {"n_modes": 2048, "n_dims": 2}, "would have about"),
@@ -124,4 +127,4 @@ def test_sizes_tell_roughly_how_many_parameters_there_are(name) -> None:
 )
 def test_absurd_sizes_are_refused_before_anything_is_built(name, values, message) -> None:
     with pytest.raises(ValueError, match=message):
-        ALL_MODELS[name].from_json(values)
+        model_config(name).from_json(values)

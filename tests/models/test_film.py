@@ -5,11 +5,11 @@ import torch
 from safetensors.torch import load_file
 
 from ssno.data.trajectories import Trajectories
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import modulated, without_means
 from ssno.models.frozen import freeze
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.ssno_sphere import SphereSSNOConfig
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
 from ssno.training.train import train
@@ -73,7 +73,7 @@ def test_streaming_and_frozen_copies_give_what_forward_gives(grid) -> None:
 
 @pytest.mark.parametrize("name", ["ssno", "ssno-uni", "ssno-vm", "ssno-ff"])
 def test_gradients_reach_every_weight_of_the_modulation(name) -> None:
-    made = MODELS[name].tiny(in_channels=4, out_channels=2, n_dims=2, conditioning="film").build()
+    made = model_config(f"{name}:tiny", in_channels=4, out_channels=2, n_dims=2, conditioning="film").build()
     torch.nn.init.normal_(made.film.last.weight, std=0.1)
     made(frames((6, 5))).square().mean().backward()
     assert all(parameter.grad.abs().max() > 0 for parameter in made.film.parameters())
@@ -94,9 +94,7 @@ def test_a_killed_training_ends_bitwise_the_same(tmp_path) -> None:
 
 
 def test_film_is_refused_where_there_is_nothing_to_take() -> None:
-    with pytest.raises(ValueError, match="`conditioning='film'` needs known fields"):
+    with pytest.raises(ValueError, match="`conditioning='film'` needs context fields"):
         SSNO(conditioning="film")
     with pytest.raises(ValueError, match="set `frames_as_channels=0`"):
-        SSNOConfig(conditioning="film", frames_as_channels=4, memory_window=0)
-    with pytest.raises(ValueError, match="`conditioning` on the sphere must be 'planes'"):
-        SphereSSNOConfig(conditioning="film")
+        SSNOConfig(conditioning="film", frames_as_channels=4, memory=MemoryOptions(0))

@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.frozen import freeze
@@ -27,7 +28,7 @@ def forecast(model, first_frames, steps: int) -> torch.Tensor:
 @pytest.mark.parametrize("window", [0, 1, 4])
 def test_a_frozen_model_forecasts_like_the_model(engine, given, window) -> None:
     torch.manual_seed(0)
-    model, x = SSNO(SSNOConfig.tiny(memory_window=window)).eval(), torch.randn(2, given, 1, 24)
+    model, x = SSNO(SSNOConfig.tiny(memory=MemoryOptions(window, d_state=8))).eval(), torch.randn(2, given, 1, 24)
     with use(engine):
         frozen = freeze(model, grid=(24,), batch=2)
         torch.testing.assert_close(frozen.rollout(x, 7), forecast(model, x, 7), rtol=1e-4, atol=1e-5)
@@ -67,7 +68,7 @@ def test_frames_on_another_grid_are_refused() -> None:
 @pytest.mark.usefixtures("as_users_call_it")
 def test_what_cannot_be_frozen_is_refused() -> None:
     with pytest.raises(ValueError, match="frames_as_channels=4 has no features to remember"):
-        freeze(SSNO(SSNOConfig.tiny(frames_as_channels=4, memory_window=0)), grid=(16,))
+        freeze(SSNO(SSNOConfig.tiny(frames_as_channels=4, memory=MemoryOptions(0, d_state=8))), grid=(16,))
     with pytest.raises(TypeError, match="`model` must be a model of this library, got Linear"):
         freeze(torch.nn.Linear(2, 2), grid=(16,))
 
@@ -130,7 +131,7 @@ def test_the_whole_model_compiles() -> None:
 
 
 def test_new_weights_and_another_dtype_reach_the_frozen_kernels() -> None:
-    first, second = (SSNOConfig.tiny(memory_window=2).build().eval() for _ in range(2))
+    first, second = (SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)).build().eval() for _ in range(2))
     frames = torch.randn(1, 3, 1, 16)
     frozen = freeze(first, grid=(16,))
     frozen.model.load_state_dict(second.state_dict())

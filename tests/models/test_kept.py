@@ -7,6 +7,7 @@ import threading
 import pytest
 import torch
 
+from ssno.layers.memory import MemoryOptions
 from ssno.models import FFNOConfig, SSNOConfig, UNetConfig, model_config
 from ssno.native import use
 
@@ -101,7 +102,7 @@ def test_writes_behind_the_back_of_pytorch_are_seen_after_training_mode(model) -
 def test_copies_keep_nothing_of_the_original(model) -> None:
     predictions(model)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert other._kept_weights.entries == {}
+        assert other._weight_cache.entries == {}
         in_place(other)
         assert torch.equal(predictions(other), fresh(other))
     assert torch.equal(predictions(model), fresh(model))
@@ -119,7 +120,7 @@ def test_grids_batches_and_spacings_are_kept_apart(model) -> None:
         for _ in range(2):
             for frames, spacing in cases:
                 assert torch.equal(model(frames, spacing=spacing), copy.deepcopy(model)(frames, spacing=spacing))
-    assert len(model._kept_weights.entries) <= 4
+    assert len(model._weight_cache.entries) <= 4
 
 
 def test_threads_share_a_model(model) -> None:
@@ -150,13 +151,15 @@ def test_gradients_never_come_from_what_is_kept(model) -> None:
 )
 @pytest.mark.parametrize("given", [4, 6])
 def test_the_next_frame_alone_is_the_last_slot(name, given) -> None:
-    model = model_config(name).tiny().build().eval()
+    model = model_config(f"{name}:tiny").build().eval()
     frames = torch.randn(2, given, 1, 32)
     with torch.no_grad():
         torch.testing.assert_close(model.predict_next(frames), model(frames)[:, -1], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("config", [SSNOConfig.tiny(memory_window=0), FFNOConfig.tiny(memory_window=0)])
+@pytest.mark.parametrize(
+    "config", [SSNOConfig.tiny(memory=MemoryOptions(0, d_state=8)), FFNOConfig.tiny(memory=MemoryOptions(0, d_state=8))]
+)
 def test_the_next_frame_of_a_markovian_model_needs_one(config) -> None:
     model = config.build().eval()
     with torch.no_grad():

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from ssno.models.operator import NeuralOperator, count_parameters
-from ssno.models.registry import MODELS
+from ssno.models.registry import MODELS, model_config
 
-LEARNING = [name for name, config in MODELS.items() if count_parameters(config.tiny().build())]
+LEARNING = [name for name in MODELS if count_parameters(model_config(f"{name}:tiny").build())]
 FRAMES = 7
 
 
@@ -48,7 +48,7 @@ def trained_error(
     name: str, *, n_dims: int, steps: int, rate: float, goal: float = 0.0, **fields: str
 ) -> tuple[float, float]:
     """One-step relative error in evaluation mode, before and after training; it ends early once below `goal`."""
-    model = MODELS[name].tiny(n_dims=n_dims, **fields).build()
+    model = model_config(f"{name}:tiny", n_dims=n_dims, **fields).build()
     given, wanted = one_step_pairs(model, travelling_waves(n_dims))
 
     def error() -> float:

@@ -6,11 +6,13 @@ import torch
 from ssno.layers.modes import ModeOptions
 from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
-from ssno.models.ssno import BEYOND_WALLS, SSNOConfig
-from ssno.models.variants import SSNOUniConfig
+from ssno.models.registry import model_config
+from ssno.models.ssno import WALL_BOUNDARY, SSNOConfig
 
 
-@pytest.mark.parametrize("config", [SSNOConfig.tiny(), SSNOUniConfig.tiny(), FFNOConfig.tiny()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "config", [SSNOConfig.tiny(), model_config("ssno-uni:tiny"), FFNOConfig.tiny()], ids=lambda c: c.name
+)
 def test_models_suited_to_a_circle_are_translation_equivariant(config) -> None:
     frames = torch.randn(2, 5, 1, 32, dtype=torch.float64)
 
@@ -27,13 +29,13 @@ def test_models_suited_to_a_circle_are_translation_equivariant(config) -> None:
 
 def test_an_open_axis_keeps_its_ends_and_coordinates() -> None:
     recommended = SSNOConfig().recommended(periodic=False)
-    assert (recommended.boundary, recommended.coordinates) == (BEYOND_WALLS, True)
+    assert (recommended.boundary, recommended.coordinates) == (WALL_BOUNDARY, True)
     assert recommended.modes.initialisation == "grid"
 
 
 @pytest.mark.parametrize("periodic", [[True, False], [False, False]])
 def test_what_lies_beyond_walls_has_one_owner(monkeypatch, periodic) -> None:
-    monkeypatch.setattr("ssno.models.ssno.BEYOND_WALLS", "learned")
+    monkeypatch.setattr("ssno.models.ssno.WALL_BOUNDARY", "learned")
     assert SSNOConfig(n_dims=2).recommended(periodic=periodic).boundaries()[1] == "learned"
     selective = SSNOConfig(n_dims=2, modes=ModeOptions(selective=True)).recommended(periodic=periodic)
     assert selective.build().config.boundaries()[1] == "zero"

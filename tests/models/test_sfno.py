@@ -4,6 +4,7 @@ import pytest
 import torch
 from tests.losses import losses
 
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.sfno import SFNO, SFNOConfig, real_harmonics
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
@@ -76,7 +77,7 @@ def test_harmonics_are_fixed_and_largest_one() -> None:
     torch.testing.assert_close(fields[..., 0], torch.ones(32, 16, 1))
 
 
-@pytest.mark.parametrize("fields", [{}, {"memory_window": 3}, {"frames_as_channels": 2}, {"norm": "instance"}])
+@pytest.mark.parametrize("fields", [{}, {"memory": MemoryOptions(3)}, {"frames_as_channels": 2}, {"norm": "instance"}])
 def test_streaming_gives_what_the_whole_sequence_gives(fields) -> None:
     model = SFNO(SFNOConfig.tiny(in_channels=4, **fields))
     frames = torch.randn(2, 3, 4, 16, 32)

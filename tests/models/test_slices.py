@@ -12,7 +12,7 @@ from torch.nn import functional
 from ssno.layers.modes import ModeOptions
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
-from ssno.models.registry import CLOUD_MODELS, MODELS
+from ssno.models.registry import model_config
 from ssno.models.slices import (
     SliceConfig,
     SliceOperator,
@@ -214,11 +214,11 @@ def test_models_refuse_grids_they_cannot_take() -> None:
     with pytest.raises(
         ValueError, match="Model 'ssno' takes data on 'cartesian' or 'sphere' grids, but these data are on 'points'"
     ):
-        MODELS["ssno"]().check_grid_type("points")
+        model_config("ssno").check_grid_type("points")
     with pytest.raises(ValueError, match="Model 'ssno-slices' takes data on 'points' grids, but these data"):
         SSNOSlicesConfig().check_grid_type("cartesian")
     for grid in ("cartesian", "sphere", "points"):
-        MODELS["persistence"]().check_grid_type(grid)
+        model_config("persistence").check_grid_type(grid)
 
 
 @pytest.mark.usefixtures("as_users_call_it")
@@ -237,4 +237,4 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         SSNOSlicesConfig(residual="path")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Say `scan='selective'`; `modes.selective` is for models of grids"):
         SSNOSlicesConfig(modes=ModeOptions(selective=True))
-    assert isinstance(CLOUD_MODELS["ssno-slices"].tiny().build(), nn.Module)
+    assert isinstance(model_config("ssno-slices:tiny").build(), nn.Module)

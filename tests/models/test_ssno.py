@@ -4,10 +4,10 @@ import pytest
 import torch
 from tests.losses import losses
 
-from ssno.layers.modes import ModeOptions, Modes
+from ssno.layers.memory import MemoryOptions
+from ssno.layers.modes import ModeOptions
 from ssno.models.operator import count_parameters
-from ssno.models.ssno import SSNO, ScanConfig, SSNOConfig
-from ssno.models.variants import SSNOFFConfig, SSNOProductConfig, SSNOUniConfig
+from ssno.models.ssno import SSNO, SSNOConfig
 
 SETTINGS = {
     "all": ModeOptions(),
@@ -46,25 +46,15 @@ def test_parameters_in_2d_are_the_published_ones(in_channels, out_channels, para
 
 
 def test_no_memory_leaves_out_one_block() -> None:
-    assert count_parameters(SSNO()) - count_parameters(SSNO(memory_window=0)) == 20_736
-
-
-@pytest.mark.parametrize("kind", [SSNOConfig, SSNOUniConfig, SSNOFFConfig, SSNOProductConfig])
-def test_modes_of_every_axis_start_by_themselves(kind: type[ScanConfig]) -> None:
-    config = kind.tiny(n_dims=2, smallest_steps=(0.03, 1.0), largest_steps=(0.3, 3.0))
-    torch.manual_seed(0)
-    model = config.build()
-    for axis, (smallest, largest) in enumerate(zip(config.smallest_steps, config.largest_steps, strict=True)):
-        scan = model.blocks_before[0].scans[axis]
-        steps = torch.exp(next(part for part in scan.modules() if isinstance(part, Modes)).log_step.detach())
-        assert smallest <= float(steps.min()) < float(steps.max()) <= largest
-    assert kind.from_json(config.to_json()) == config
+    assert count_parameters(SSNO()) - count_parameters(SSNO(memory=MemoryOptions(0))) == 20_736
 
 
 @pytest.mark.parametrize("n_dims", [1, 2, 3])
 @pytest.mark.parametrize("memory_window", [0, 1, 4])
 def test_streaming_equals_the_whole_trajectory(n_dims, memory_window) -> None:
-    model = SSNO(SSNOConfig.tiny(n_dims=n_dims, in_channels=2, out_channels=1, memory_window=memory_window))
+    model = SSNO(
+        SSNOConfig.tiny(n_dims=n_dims, in_channels=2, out_channels=1, memory=MemoryOptions(memory_window, d_state=8))
+    )
     frames = torch.randn(3, 6, 2, *(4, 5, 6)[:n_dims])
     whole = model(frames)
     for given in (1, 2, 5):
@@ -76,7 +66,7 @@ def test_streaming_equals_the_whole_trajectory(n_dims, memory_window) -> None:
 
 
 def test_slots_ignore_the_future_and_frames_beyond_the_window() -> None:
-    model = SSNO(SSNOConfig.tiny(memory_window=2))
+    model = SSNO(SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)))
     frames = torch.randn(1, 6, 1, 8)
     changed = frames.clone()
     changed[:, [0, 5]] += 1
@@ -95,15 +85,6 @@ def test_trajectories_of_a_batch_do_not_mix() -> None:
     model = SSNO(SSNOConfig.tiny())
     frames = torch.randn(4, 5, 1, 8)
     torch.testing.assert_close(model(frames)[2:3], model(frames[2:3]), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("position", [0, 1, 2])
-def test_memory_may_sit_anywhere(position) -> None:
-    model = SSNO(SSNOConfig.tiny(memory_position=position))
-    assert len(model.blocks_before) == position
-    assert len(model.blocks_after) == 2 - position
-    model(torch.randn(1, 3, 1, 8)).sum().backward()
-    assert all(p.grad is not None for p in model.parameters())
 
 
 @pytest.mark.parametrize("n_dims", [1, 2, 3])
@@ -153,23 +134,14 @@ def test_double_precision_survives_saving(tmp_path) -> None:
     ("fields", "message"),
     [
         ({"d_state": 7}, "`d_state` .* even and positive, got 7. Use 8."),
-        ({"memory_d_state": 0}, "`memory_d_state` .* even and positive, got 0. Use 2."),
         ({"n_dims": 4}, "`n_dims` must be 1, 2 or 3, got 4"),
         ({"in_channels": 0}, "`in_channels` must be at least 1, got 0"),
         ({"hidden_channels": -1}, "`hidden_channels` must be at least 1, got -1"),
-        ({"memory_window": -1}, r"`memory_window` must be 0 \(no memory\) or more, got -1"),
-        ({"memory_position": 9}, "`memory_position` must lie between 0 and n_layers = 4, got 9"),
-        ({"residual": "both"}, "`residual` must be one of 'sum', 'path', 'none', got 'both'"),
         ({"boundary": "open"}, "`boundary` must be one of 'zero', 'periodic', .*, 'learned', got 'open'"),
         (
             {"boundary": "periodic", "modes": ModeOptions(damping="absent")},
             "needs damping > 0.*Use boundary='periodic-truncated'",
         ),
-        (
-            {"smallest_steps": (0.1, 0.1)},
-            r"`smallest_steps` must have one number for each of the 1 axes, got \(0.1, 0.1\)",
-        ),
-        ({"largest_steps": (1e-4,)}, "`dt_min` and `dt_max` must satisfy"),
         ({"reference_spacing": (-1.0,)}, r"`reference_spacing` must be one positive distance.*got \(-1.0,\)"),
     ],
 )
@@ -177,6 +149,24 @@ def test_double_precision_survives_saving(tmp_path) -> None:
 def test_wrong_options_are_refused(fields, message) -> None:
     with pytest.raises(ValueError, match=message):
         SSNOConfig(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"d_state": 0}, "`memory.d_state` .* even and positive, got 0. Use 2."),
+        ({"d_state": 2000}, "`memory.d_state` must be at most 1,024, got 2,000"),
+        ({"window": -1}, r"`memory.window` must be 0 \(no memory\) or more, got -1"),
+    ],
+)
+def test_wrong_memories_are_refused(fields, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        MemoryOptions(**fields)
+
+
+def test_steps_must_be_in_order() -> None:
+    with pytest.raises(ValueError, match="`dt_min` and `dt_max` must satisfy"):
+        ModeOptions(dt_max=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import torch
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
 from ssno.layers.axial import BidirectionalScan
+from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.native.engine import Engine, use
 
@@ -14,7 +15,7 @@ ENGINES: tuple[Engine, ...] = ("auto", "torch")
 @pytest.fixture
 def model() -> torch.nn.Module:
     torch.manual_seed(0)
-    return SSNOConfig.tiny(memory_window=2).build()
+    return SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)).build()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -101,7 +102,7 @@ def test_a_graph_of_the_gradient_reaches_through_the_scan_of_a_single_line(engin
 
 @pytest.mark.parametrize("boundary", ["zero", "periodic", "neumann", "learned"])
 def test_an_ensemble_is_a_map_over_weights(boundary) -> None:
-    models = [SSNOConfig.tiny(memory_window=2, boundary=boundary).build() for _ in range(2)]
+    models = [SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8), boundary=boundary).build() for _ in range(2)]
     weights, buffers = stack_module_state(models)
     frames = torch.randn(1, 3, 1, 16)
     found = vmap(lambda w, b: functional_call(models[0], (w, b), (frames,)))(weights, buffers)

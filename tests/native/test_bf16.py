@@ -11,8 +11,8 @@ from ssno.base.device import threads
 from ssno.base.memory import peak_memory
 from ssno.layers.gate import GateFunction, plain_gate
 from ssno.layers.pointwise import HeadFunction, plain_head
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.variants import SSNOFF, SSNOUni, SSNOUniConfig
 from ssno.native import build as library
 from ssno.native import engine as precision
 from ssno.native import operations
@@ -155,7 +155,7 @@ def test_gradients_of_a_whole_model_are_within_rounding(engine, n_dims) -> None:
 @pytest.mark.parametrize("kind", ["plain", "one way", "long", "finer"])
 def test_streaming_remembers_float32_and_agrees_with_whole_trajectories(kind) -> None:
     torch.manual_seed(0)
-    model = SSNOUni(SSNOUniConfig.tiny()) if kind == "one way" else SSNO(SSNOConfig.tiny())
+    model = SSNO(model_config("ssno-uni:tiny")) if kind == "one way" else SSNO(SSNOConfig.tiny())
     frames = torch.randn(2, 5, 1, 300 if kind == "long" else 32)
     spacing = 0.5 if kind == "finer" else None
     with torch.no_grad(), computing(model.eval(), "bf16"):
@@ -189,7 +189,7 @@ def test_without_the_instructions_autocast_does_it_and_one_line_says_so(monkeypa
 
 
 def test_models_with_other_sweeps_are_left_to_autocast() -> None:
-    assert not SSNOFF(n_dims=2, hidden_channels=8, n_layers=2).native_bf16
+    assert not model_config("ssno-ff:tiny", n_dims=2).build().native_bf16
     assert SSNO(SSNOConfig.tiny()).native_bf16
 
 

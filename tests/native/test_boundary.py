@@ -9,9 +9,10 @@ from torch.nn.utils.parametrizations import orthogonal
 
 from ssno.base.device import threads
 from ssno.layers.gate import gate
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import ChannelMLP, HeadFunction
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.variants import SSNOVM, SSNOVMConfig
 from ssno.native import operations
 from ssno.native.engine import fused, use
 from ssno.ssm.scan import plain_scan, scan_taps
@@ -79,13 +80,15 @@ def test_the_scan_takes_any_strides(layout, sizes, periodic) -> None:
 @pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 @pytest.mark.parametrize("points", [1, 2, 257, 300])
 def test_one_line_of_any_length_trains(points, boundary) -> None:
-    model = SSNO(SSNOConfig.tiny(memory_window=0, boundary=boundary))
+    model = SSNO(SSNOConfig.tiny(memory=MemoryOptions(0, d_state=8), boundary=boundary))
     assert_models_agree(model, torch.randn(1, 1, 1, points))
 
 
 @pytest.mark.parametrize("grid", [(17, 17), (1, 1), (300, 1), (1, 260)])
 def test_one_frame_of_any_shape_trains(grid) -> None:
-    assert_models_agree(SSNOVM(SSNOVMConfig.tiny(n_dims=2, memory_window=0)), torch.randn(1, 1, 1, *grid))
+    assert_models_agree(
+        SSNO(model_config("ssno-vm:tiny", n_dims=2, memory=MemoryOptions(0, d_state=8))), torch.randn(1, 1, 1, *grid)
+    )
     assert_models_agree(SSNO(SSNOConfig.tiny(n_dims=2)), torch.randn(1, 2, 1, *grid))
 
 

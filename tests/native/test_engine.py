@@ -7,11 +7,12 @@ import torch
 
 from ssno.base.device import threads
 from ssno.layers.gate import GateFunction, gate, plain_gate
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.modes import ModeOptions
 from ssno.layers.pointwise import ChannelMLP, HeadFunction
 from ssno.models.reference import ReferenceSSNO
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.models.variants import SSNOFF, SSNOVM, SSNOUni
 from ssno.native.engine import fused, use
 from ssno.ssm.convolution import convolve_each_way
 from ssno.ssm.scan import FEW_LINES, FusedScan, prepared_taps, scan_taps
@@ -38,7 +39,9 @@ GRIDS = [(32,), (33,), (12, 20), (4, 5, 6)]
 @pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
 def test_engines_agree(grid, boundary) -> None:
     torch.manual_seed(0)
-    config = SSNOConfig(n_dims=len(grid), boundary=boundary, hidden_channels=16, d_state=8, memory_d_state=8)
+    config = SSNOConfig(
+        n_dims=len(grid), boundary=boundary, hidden_channels=16, d_state=8, memory=MemoryOptions(d_state=8)
+    )
     model, x, grad = SSNO(config), torch.randn(3, 5, 1, *grid), torch.randn(3, 5, 1, *grid)
     with use("plain"):
         expected = answers(copy.deepcopy(model).double(), x.double(), grad.double())
@@ -48,10 +51,10 @@ def test_engines_agree(grid, boundary) -> None:
             assert_close(answers(model, x, grad), expected, tolerance=tolerance)
 
 
-@pytest.mark.parametrize("variant", [SSNOUni, SSNOVM, SSNOFF])
+@pytest.mark.parametrize("variant", ["ssno-uni", "ssno-vm", "ssno-ff"])
 def test_engines_agree_for_the_variants(variant) -> None:
     torch.manual_seed(0)
-    model = variant(variant.config_type.tiny(n_dims=2))
+    model = model_config(f"{variant}:tiny", n_dims=2).build()
     x, grad = torch.randn(2, 4, 1, 8, 9), torch.randn(2, 4, 1, 8, 9)
     with use("plain"):
         expected = answers(model, x, grad)
@@ -87,8 +90,12 @@ def test_the_network_in_one_file_agrees(grid, boundary) -> None:
 
 
 def test_the_reference_says_what_it_does_not_cover() -> None:
-    for fields in ({"boundary": "dirichlet"}, {"memory_kernel": "s4"}, {"frames_as_channels": 2, "memory_window": 0}):
-        with pytest.raises(ValueError, match="The reference knows boundary='zero' or 'periodic'"):
+    for fields in (
+        {"boundary": "dirichlet"},
+        {"memory": MemoryOptions(kernel="s4")},
+        {"frames_as_channels": 2, "memory": MemoryOptions(0)},
+    ):
+        with pytest.raises(ValueError, match="The reference has boundary='zero' or 'periodic'"):
             SSNO(SSNOConfig.tiny(**fields)).reference()
 
 
@@ -262,7 +269,9 @@ def test_lines_too_long_to_differentiate_are_refused_at_once() -> None:
 @pytest.mark.parametrize("engine", ["auto", "torch", "plain"])
 def test_steps_of_slow_modes_on_a_circle_have_a_gradient(engine) -> None:
     torch.manual_seed(1)
-    config = SSNOConfig.tiny(n_dims=2, boundary="periodic", memory_window=1, modes=ModeOptions(kernel_init_norm=0.5))
+    config = SSNOConfig.tiny(
+        n_dims=2, boundary="periodic", memory=MemoryOptions(1, d_state=8), modes=ModeOptions(kernel_init_norm=0.5)
+    )
     model, frames = SSNO(config), torch.randn(3, 4, 1, 5, 9)
 
     def gradients(of: SSNO, given: torch.Tensor) -> list[torch.Tensor]:

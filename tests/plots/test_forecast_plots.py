@@ -9,7 +9,7 @@ from PIL import Image
 
 from ssno.evaluation.inspection import Geometry, systems_of
 from ssno.evaluation.record import Calibration
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.plots.animation import AnimationOptions, animate, moving_suffix
 from ssno.plots.curves import Band, band_of, calibration_plot, ensemble_bands, error_bands, spectra
 from ssno.plots.fields import forecast_panels, frame_panels
@@ -182,7 +182,7 @@ def test_senseless_looks_are_refused() -> None:
 
 
 def systems(**fields):
-    model = MODELS["ssno"].tiny(n_layers=5, **fields).build()
+    model = model_config("ssno:tiny", n_layers=5, **fields).build()
     return systems_of(model, Geometry(points=(16,), spacing=(0.5,), names=("x",), time_step=0.1))
 
 

@@ -20,7 +20,7 @@ import torch
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.training.log import Silent
 from ssno.training.train import train
 
@@ -121,7 +121,7 @@ def pages(tmp_path_factory) -> dict[int, Path]:
         names = ["u", "v"][:fields]
         data = Trajectories.from_array(array, lengths=[4.0] * n_dims, fields=names, dt=0.5)
         torch.manual_seed(0)
-        model = MODELS["ssno"].tiny(n_dims=n_dims, in_channels=fields, out_channels=fields).build()
+        model = model_config("ssno:tiny", n_dims=n_dims, in_channels=fields, out_channels=fields).build()
         train(model, data, folder=folder / "run", epochs=2, batch_size=6, reporter=Silent())
         described = {"path": str(folder / "mine.npy"), "axes": " ".join(["batch time channel", *"xy"[:n_dims]])}
         described |= {"dt": 0.5, "lengths": [4.0] * n_dims, "fields": names}

@@ -18,7 +18,7 @@ from ssno.data.units import PhysicalUnits
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples
 from ssno.evaluation.record import read_evaluation
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.plots.curves import Band, error_bands
 from ssno.report.markup import encode, picture, script_data, text
 from ssno.report.page import build_page, judge
@@ -44,7 +44,7 @@ def make_run(folder: Path, name: str, *, seed: int = 0, model: str = "ssno", des
     data = waves()
     torch.manual_seed(seed)
     settings = {"epochs": 1, "batch_size": 9, "seed": seed, "reporter": Silent()}
-    train(MODELS[model].tiny().build(), data, folder=folder / name, **settings)
+    train(model_config(f"{model}:tiny").build(), data, folder=folder / name, **settings)
     if described:
         np.save(folder / "waves.npy", data.read(slice(None)).state.numpy())
         path = folder / name / "config.json"

@@ -8,6 +8,7 @@ from torch import nn
 
 from ssno.layers.axial import ParallelAxialScan, UnidirectionalScan
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.registry import model_config
 from ssno.theory.field_of_view import FieldOfView, depth_for_full_view, field_of_view, seen_in_jacobian, support, then
@@ -16,7 +17,7 @@ from ssno.theory.figures import plot_field_of_view
 
 def model_of(name: str, n_dims: int, **fields) -> nn.Module:
     fields = {"n_modes": 2, **fields} if "fno" in name else fields
-    return model_config(name).tiny(n_dims=n_dims, **fields).build()
+    return model_config(f"{name}:tiny", n_dims=n_dims, **fields).build()
 
 
 def short_kernels(depth: int, *, reach: int, padding_mode: str = "zeros") -> nn.Sequential:
@@ -51,7 +52,7 @@ def test_on_a_circle_one_way_is_enough(boundary) -> None:
 
 
 def test_parallel_axes_see_a_cross_and_two_of_them_everything() -> None:
-    one, two = (model_of("ssno-ff", 2, n_layers=depth, memory_window=0) for depth in (1, 2))
+    one, two = (model_of("ssno-ff", 2, n_layers=depth, memory=MemoryOptions(0, d_state=8)) for depth in (1, 2))
     cross = field_of_view(one, (5, 4)).inputs_of(2, 1)
     expected = torch.zeros(5, 4, dtype=torch.bool)
     expected[2], expected[:, 1] = True, True

@@ -14,7 +14,7 @@ from ssno.forecasting.cloud_scores import CloudScores, volume_and_surface, with_
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import EVERY, score
 from ssno.models.baselines.trivial import PersistenceConfig
-from ssno.models.registry import MODELS
+from ssno.models.registry import model_config
 from ssno.models.slices import SliceConfig, SSNOSlicesConfig, TransolverConfig
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.runs.checkpoint import load_checkpoint
@@ -201,7 +201,7 @@ def test_what_does_not_fit_is_refused() -> None:
         TrainOptions(loss="mse")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`points_per_step` must not be negative"):
         TrainOptions(points_per_step=-1)
-    model = MODELS["ssno"].tiny(in_channels=8, out_channels=3).build()
+    model = model_config("ssno:tiny", in_channels=8, out_channels=3).build()
     with pytest.raises(
         ValueError, match="Model 'ssno' takes data on 'cartesian' or 'sphere' grids, but these data are on"
     ):

@@ -8,7 +8,7 @@ from tests.training.small_runs import outcome
 
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
-from ssno.models.registry import MODELS
+from ssno.models.registry import MODELS, model_config
 from ssno.runs.load import load_forecaster
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
@@ -42,7 +42,7 @@ def test_training_resumes_bitwise_and_comes_back_from_disk(name, n_dims, tmp_pat
 
     def model() -> torch.nn.Module:
         torch.manual_seed(0)
-        return MODELS[name].tiny(n_dims=n_dims).build()
+        return model_config(f"{name}:tiny", n_dims=n_dims).build()
 
     forecaster = train(model(), data.select(indices=range(4)), folder=tmp_path / "whole", **settings)
     with pytest.raises(TrainingInterrupted):

@@ -8,6 +8,7 @@ from ssno.data.normalise import fit
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.options import Stage
@@ -221,7 +222,9 @@ def test_pushforward_knows_only_the_last_step(rounds) -> None:
     assert forecaster.model.factor.grad.item() == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", [SSNOConfig.tiny(), FNOConfig.tiny(frames_as_channels=3, memory_window=0)])
+@pytest.mark.parametrize(
+    "kind", [SSNOConfig.tiny(), FNOConfig.tiny(frames_as_channels=3, memory=MemoryOptions(0, d_state=8))]
+)
 def test_enough_pushes_give_the_rollout(waves, kind) -> None:
     torch.manual_seed(0)
     size = getattr(kind, "frames_as_channels", 0) or 4

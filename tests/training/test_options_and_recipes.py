@@ -7,6 +7,7 @@ import torch
 from tests.training.small_runs import tiny
 
 from ssno.forecasting.rollout import rollout
+from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.run import Run
@@ -67,10 +68,10 @@ def test_unknown_recipes_are_refused() -> None:
 
 def test_a_description_is_completed_by_the_recipe_as_on_the_command_line(tmp_path, waves, valid_waves) -> None:
     settings = {"valid": valid_waves, "epochs": 1, "reporter": Silent()}
-    ours = train(SSNOConfig.tiny(memory_window=2), waves, **settings).model.config
+    ours = train(SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)), waves, **settings).model.config
     assert (ours.boundary, ours.coordinates, ours.modes.initialisation) == ("periodic", False, "grid")
     assert ours.hidden_channels == SSNOConfig.tiny().hidden_channels
-    paper = train(SSNOConfig.tiny(memory_window=2), waves, recipe="paper", **settings).model.config
+    paper = train(SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)), waves, recipe="paper", **settings).model.config
     assert (paper.boundary, paper.coordinates) == ("zero", True)
     kept = train(SSNOConfig.tiny(boundary="periodic-truncated"), waves, **settings).model.config
     assert kept.boundary == "periodic-truncated"

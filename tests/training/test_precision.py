@@ -80,7 +80,11 @@ def test_forecasts_take_the_precision_that_is_asked_for(tmp_path, waves) -> None
 def test_other_models_learn_under_autocast(waves, name) -> None:
     torch.manual_seed(0)
     forecaster = train(
-        model_config(name).tiny().build(), waves.select(indices=range(8)), epochs=1, precision="bf16", reporter=Silent()
+        model_config(f"{name}:tiny").build(),
+        waves.select(indices=range(8)),
+        epochs=1,
+        precision="bf16",
+        reporter=Silent(),
     )
     assert {p.dtype for p in forecaster.model.parameters() if p.is_floating_point()} == {torch.float32}
     model, frames = forecaster.model, torch.randn(1, 4, 1, 16)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from ssno.base.renamed import FIELDS
+from ssno.base.renamed import advice
 
 # What to say to a name that does not exist: the nearest one that does.
 
@@ -23,8 +23,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown_name(name: str, known: Iterable[str], *, kind: str = "name") -> str:
     """A whole message about a name that does not exist."""
     known = list(known)
-    if new := FIELDS.get(name, FIELDS.get(f"model.{name}")):
-        return f"`{name}` is called `{new}` now."
+    if changed := advice(name):
+        return changed
     return f"Unknown {kind} `{name}`.{did_you_mean(name, known)} Known: {', '.join(known) or 'none'}."
 
 

@@ -25,6 +25,11 @@ FIELDS = {
     "model.modes.largest_step": "model.modes.dt_max",
     "model.modes.starting_norm": "model.modes.kernel_init_norm",
     "model.modes.transfer": "model.modes.resolution_transfer",
+    "model.memory_window": "model.memory.window",
+    "model.memory_d_state": "model.memory.d_state",
+    "model.memory_kernel": "model.memory.kernel",
+    "model.coordinate_axes": "model.coordinates",
+    "model.idle_forecast": "model.block.idle_forecast",
     "alignment": "context_time",
     "forecaster.alignment": "forecaster.context_time",
     "forecaster.increment": "forecaster.predict_increment",
@@ -40,6 +45,19 @@ VALUES = {
     "context_time": {"same": "input"},
     "forecaster.context_time": {"same": "input"},
 }
+REMOVED: dict[str, tuple[Any, ...]] = {
+    "model.memory_position": (None,),
+    "model.smallest_steps": ([], ()),
+    "model.largest_steps": ([], ()),
+    "model.dropout": (0.05, 0.0),  # of GKT, whose tiny size had none; predictions do not depend on it
+    "model.inner_dropout": (0.025, 0.0),
+    "model.always_drop_attention": (False,),
+    "window.loss_on": ("last",),
+    "forecaster.window.loss_on": ("last",),
+}
+"""Options that are gone, with the values that are built in now: files with these values are read without them."""
+SPHERE_REMOVED = {"boundary": ("periodic", "wrapped"), "conditioning": ("planes",), "residual": ("sum",)}
+"""The same for the model ssno-sphere, where other models still have these options."""
 FLAGS = {
     "data generate": {"--workers": "--jobs", "--points": "--resolution"},
     "data animate": {"--index": "--trajectories", "--points": "--resolution"},
@@ -59,14 +77,55 @@ FLAGS = {
 def with_new_names(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """A description written before 0.2 in the words of this version. `where` is the dotted name of `values` itself."""
     found: dict[str, Any] = {}
-    for key, value in values.items():
-        new = FIELDS.get(f"{where}{key}", f"{where}{key}")
+    for key, value in (_model(values) if where == "model." else values).items():
+        name = f"{where}{key}"
+        if name in REMOVED:
+            _check_removed(name, value, REMOVED[name])
+            continue
+        new = FIELDS.get(name, name)
         if isinstance(value, Mapping):
-            value = with_new_names(value, f"{where}{key}.")
+            value = with_new_names(value, f"{name}.")
         elif isinstance(value, list):
             value = [new_value(new, one) for one in value]
-        found[new.removeprefix(where) if new.startswith(where) else new.rpartition(".")[2]] = new_value(new, value)
+        *outer, last = (new.removeprefix(where) if new.startswith(where) else new.rpartition(".")[2]).split(".")
+        place = found
+        for step in outer:
+            place = place.setdefault(step, {})
+        place[last] = new_value(new, value)
     return found
+
+
+def _model(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What depends on the kind of model, or on two options together."""
+    values, kind = dict(values), values.get("model", "ssno")
+    if kind == "ssno-sphere":
+        for key, harmless in SPHERE_REMOVED.items():
+            if key in values:
+                _check_removed(f"model.{key}", values.pop(key), harmless)
+    elif kind in ("ssno", "ssno-selective") and "residual" in values:
+        values["block"] = {"residual": values.pop("residual")}
+    axes = values.pop("coordinate_axes", None)
+    if axes is not None and values.get("coordinates", True):
+        values["coordinates"] = axes
+    return values
+
+
+def _check_removed(name: str, value: Any, harmless: tuple[Any, ...]) -> None:
+    if value not in harmless:
+        raise ValueError(
+            f"`{name}` is {value!r}, but this option was removed in version 0.2 and is always {harmless[0]!r} now. "
+            "Use ssno 0.1 for this file."
+        )
+
+
+def advice(name: str) -> str | None:
+    """What to say to the name of an option that has another one now, or is gone; None for any other name."""
+    for full in (name, f"model.{name}"):
+        if full in FIELDS:
+            return f"`{name}` is called `{FIELDS[full]}` now."
+        if full in REMOVED:
+            return f"`{name}` was removed. Leave it out."
+    return None
 
 
 def new_value(name: str, value: Any) -> Any:
@@ -79,10 +138,13 @@ def check_flags(command: str, words: Sequence[str]) -> None:
     if command == "reproduce" and ("--scale=night" in words or ("--scale", "night") in pairwise(words)):
         raise ValueError("The scale 'night' is called 'tenth' now: a tenth of the published training.")
     renamed = {**FLAGS.get(command, {}), **(_field_flags() if command == "train" else {})}
+    removed = {_flag(name) for name in REMOVED} if command == "train" else set()
     for word, following in pairwise([*words, ""]):
         option, equals, value = word.partition("=")
         if new := renamed.get(option):
             raise ValueError(f"`ssno {command}` has no `{option}` any more: use `{new}`.")
+        if option in removed:
+            raise ValueError(f"`ssno {command}` has no `{option}` any more: the option was removed. Leave it out.")
         old = value if equals else following
         name = option.removeprefix("--").replace("-", "_")
         if command == "train" and (now := VALUES.get(name, {}).get(old)):
@@ -91,7 +153,12 @@ def check_flags(command: str, words: Sequence[str]) -> None:
 
 def _field_flags() -> dict[str, str]:
     flags = {_flag(old): _flag(new) for old, new in FIELDS.items() if not old.startswith("forecaster.")}
-    return {**flags, "--train.no-increment": "--train.no-predict-increment"}
+    return {
+        **flags,
+        "--train.no-increment": "--train.no-predict-increment",
+        "--model.no-coordinates": "--model.coordinates False",
+        "--model.no-idle-forecast": "--model.block.no-idle-forecast",
+    }
 
 
 def _flag(name: str) -> str:

@@ -1,6 +1,5 @@
 """`ssno models`: every model, its size, what it is and where it comes from; and the checkpoints that are bundled."""
 
-import inspect
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from rich.text import Text
 from ssno.base import byte_size, to_text
 from ssno.base.formatting import number
 from ssno.base.terminal import Console
-from ssno.models.config import FramesConfig, MemoryConfig, OperatorConfig
+from ssno.models.config import OperatorConfig
 from ssno.models.operator import parameters_of
 from ssno.models.pretrained import FILES, bundled_folders, read_model_document, reported_metrics
 from ssno.models.registry import known_models, model_config
@@ -24,7 +23,7 @@ def models(*, json: bool = False) -> None:
     Args:
         json: print the tables as JSON.
     """
-    rows = [describe(config) for config in known_models().values()]
+    rows = [describe(name) for name in known_models()]
     checkpoints = [describe_checkpoint(folder) for folder in bundled_folders().values()]
     if json:
         print(to_text({"models": rows, "checkpoints": checkpoints}, indent=2))
@@ -54,22 +53,24 @@ def models(*, json: bool = False) -> None:
         console.print(checkpoint_table(checkpoints))
 
 
-def describe(config: type[OperatorConfig]) -> dict[str, Any]:
+def describe(name: str) -> dict[str, Any]:
     """One row: name, parameters, what the model sees by default, its grids, its summary and origin."""
+    config = model_config(name)
+    variant = config.variants.get(name)
     return {
-        "name": config.name,
-        **{f"parameters_{n_dims}d": size_in(config, n_dims) for n_dims in (1, 2)},
-        "past": past(config()),
+        "name": name,
+        **{f"parameters_{n_dims}d": size_in(name, n_dims) for n_dims in (1, 2)},
+        "past": past(config),
         "grids": list(config.grid_types),
-        "summary": (inspect.getdoc(config) or "").splitlines()[0],
-        "origin": config.origin,
+        "summary": config.summary(name),
+        "origin": (variant.origin if variant else "") or config.origin,
     }
 
 
-def size_in(config: type[OperatorConfig], n_dims: int) -> int | None:
-    """Parameters on grids of so many axes; None if the model does not exist there."""
+def size_in(name: str, n_dims: int) -> int | None:
+    """Parameters on grids with `n_dims` axes; None if the model does not exist there."""
     try:
-        return parameters_of(config(n_dims=n_dims))
+        return parameters_of(model_config(name, n_dims=n_dims))
     except ValueError:
         return None
 
@@ -107,8 +108,7 @@ def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
 
 def past(config: OperatorConfig) -> str:
     """How a model sees earlier frames, in a word."""
-    if isinstance(config, MemoryConfig) and config.memory_window:
-        return f"memory {config.memory_window}"
-    if isinstance(config, FramesConfig) and config.frames_as_channels:
-        return f"stack {config.frames_as_channels}"
-    return "none" if config.name != "linear" else "stack 2"
+    if frames := getattr(config, "frames_as_channels", 2 if config.name == "linear" else 0):
+        return f"stack {frames}"
+    remembered = config.frames_seen() if hasattr(config, "memory") else 0
+    return f"memory {remembered}" if remembered else "none"

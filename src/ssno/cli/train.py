@@ -37,7 +37,7 @@ from ssno.data.load import find
 from ssno.data.make.datasets import generate_command
 from ssno.data.options import DataOptions
 from ssno.data.windows import dataset_conventions
-from ssno.models.registry import named_model
+from ssno.models.registry import model_config
 from ssno.pde.problems.problem import Axis
 from ssno.runs.layout import is_run
 from ssno.runs.log import Logger
@@ -259,7 +259,7 @@ def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
     """The command line as a typed command, whose types depend on the chosen model."""
     run: Run[Any] = read_run(chosen["--config"]) if "--config" in chosen else Run()
     if "--model" in chosen:
-        run = replace(run, model=named_model(chosen["--model"]))
+        run = replace(run, model=model_config(chosen["--model"]))
     dataset = named_dataset(words, run) or run.data.name
     usual = dataset_conventions(dataset)
     if "--config" not in chosen:

@@ -54,15 +54,13 @@ class WindowPlan:
 
 @dataclass(frozen=True)
 class Window:
-    """A protocol with its window. `loss_on="all"` also counts slots whose window is not yet full."""
+    """A protocol with its window."""
 
     protocol: Protocol = "first_k"
     """Frames that are given: as many as the model looks at (first_k), one (memno), `given` (fno), or all up to the last
     `horizon` (ffno)."""
     size: int = 4
     """Frames that one prediction looks at, the newest included; 0 as 1."""
-    loss_on: Literal["last", "all"] = "last"
-    """Train on predictions from as many frames as `size` says (last), or also on those of the first frames (all)."""
     score_last: int | None = None
     """Count only the last so many frames in errors; None for all that are predicted."""
     given: int = 10
@@ -73,8 +71,6 @@ class Window:
     def __post_init__(self) -> None:
         if self.protocol not in get_args(Protocol):
             raise ValueError(f"`protocol` must be one of {get_args(Protocol)}, got {self.protocol!r}.")
-        if self.loss_on not in ("last", "all"):
-            raise ValueError(f"`loss_on` must be 'last' or 'all', got {self.loss_on!r}.")
         if self.size < 0:
             raise ValueError(f"`size` of the window must be at least 0, got {self.size}.")
         for label in ("given", "horizon"):
@@ -101,12 +97,11 @@ class Window:
         given = range(start - self.seen if self.protocol == "ffno" else 0, start)
         predicted = range(start, start + self.horizon if self.protocol == "fno" else frames)
         full = {"first_k": self.seen - 1, "memno": 0, "fno": self.given - 1, "ffno": self.seen - 1}
-        first_slot = 0 if self.loss_on == "all" else full[self.protocol]
         return WindowPlan(
             given=given,
             predicted=predicted,
             scored=predicted[-self.score_last :] if self.score_last else predicted,
-            loss_slots=range(first_slot, predicted.stop - 1),
+            loss_slots=range(full[self.protocol], predicted.stop - 1),
         )
 
 

@@ -132,7 +132,7 @@ MOST_MODES = 32
 
 def published_flops(config: OperatorConfig, points: int) -> float | None:
     """Operations of one prediction in 1D by the table's rule; None for a model or setting the table does not have."""
-    rule = RULES.get(type(config))
+    rule = RULES.get(type(config)) if config.name == config.model_name else None
     return None if rule is None or config.n_dims != 1 else 2.0 * rule(config, points)
 
 
@@ -346,13 +346,13 @@ def contestants(grid: Sequence[int], names: Sequence[str] = ()) -> dict[str, Ope
     FNO in 2D comes twice: with the 32 modes of the published count and with the 8 that the paper says it ran.
     """
     chosen: dict[str, OperatorConfig] = {}
-    for name in names or [name for name, kind in MODELS.items() if not issubclass(kind, TrivialConfig)]:
-        kind = model_config(name)
-        if issubclass(kind, TrivialConfig):
+    for name in names or [name for name in MODELS if not isinstance(model_config(name), TrivialConfig)]:
+        config = model_config(name, n_dims=len(grid))
+        if isinstance(config, TrivialConfig):
             raise ValueError(f"`models` names {name!r}, which learns nothing and costs nothing. Leave it out.")
-        chosen[name] = kind(n_dims=len(grid)).for_grid(grid)
+        chosen[name] = config.for_grid(grid)
         fewer = FNOConfig(n_dims=2, n_modes=8).for_grid(grid)
-        if name == FNOConfig.name and len(grid) == 2 and fewer != chosen[name]:
+        if name == FNOConfig.model_name and len(grid) == 2 and fewer != chosen[name]:
             chosen["fno, 8 modes"] = fewer
     return chosen
 

@@ -62,7 +62,7 @@ def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecas
     }
     normalisers = fit(data.select(indices=range(1)), "none")
     return {
-        name: Forecaster(model_config(name)(**channels).build(), normalisers=normalisers, window=window)
+        name: Forecaster(model_config(name, **channels).build(), normalisers=normalisers, window=window)
         for name in TRIVIAL
     }
 

@@ -3,12 +3,12 @@
 from ssno.layers.axial import (
     AxialScan,
     BidirectionalScan,
+    BlockOptions,
     ParallelAxialScan,
     ProductAxialScan,
     ProductScan,
     RasterScan,
     Residual,
-    ResidualMemory,
     SpatialScan,
     UnidirectionalScan,
     along,
@@ -16,7 +16,7 @@ from ssno.layers.axial import (
 from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
 from ssno.layers.gate import gate
 from ssno.layers.linear_ssm import LinearSSM, LinearSweep
-from ssno.layers.memory import MemoryKernel, S4Block, S4DBlock, TemporalMemory
+from ssno.layers.memory import MemoryKernel, MemoryOptions, S4Block, S4DBlock, TemporalMemory
 from ssno.layers.modes import Damping, Frequency, ModeOptions, Modes, fast_start
 from ssno.layers.pointwise import ChannelMLP, Pointwise, coordinates, with_coordinates
 from ssno.layers.selective import SelectiveBlock
@@ -25,6 +25,7 @@ from ssno.layers.spectral import SpectralConvolution
 __all__ = [
     "AxialScan",
     "BidirectionalScan",
+    "BlockOptions",
     "ChannelMLP",
     "Damping",
     "DiscretisedKernels",
@@ -33,6 +34,7 @@ __all__ = [
     "LinearSSM",
     "LinearSweep",
     "MemoryKernel",
+    "MemoryOptions",
     "ModeOptions",
     "Modes",
     "ParallelAxialScan",
@@ -41,7 +43,6 @@ __all__ = [
     "ProductScan",
     "RasterScan",
     "Residual",
-    "ResidualMemory",
     "S4Block",
     "S4DBlock",
     "SelectiveBlock",

@@ -19,8 +19,8 @@ Axes: h channel, l grid point, b line or frame; o and i: what comes before and a
 import abc
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from ssno.base import require_one_of
 from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
-from ssno.layers.memory import S4DBlock, TemporalMemory
+from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions, fast_start
 from ssno.layers.pointwise import ChannelMLP, Pointwise
 from ssno.layers.selective import block_type
@@ -37,8 +37,6 @@ from ssno.ssm.kernel import PERIODIC, Boundary
 
 Residual = Literal["sum", "path", "none"]
 RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
-PerAxis = ModeOptions | Sequence[ModeOptions] | None
-"""How modes start and what of them is learned: for all axes, or for each; None for `fast_start`."""
 
 
 class PairedScan(nn.Module, abc.ABC):
@@ -103,17 +101,6 @@ def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tup
     return each
 
 
-def options_per_axis(options: PerAxis, boundaries: Sequence[Boundary]) -> tuple[ModeOptions, ...]:
-    """Options of every axis, from those for all, those for each, or none."""
-    axes = len(boundaries)
-    if options is None:
-        options = fast_start(axes=axes, periodic=all(one in PERIODIC for one in boundaries))
-    each = (options,) * axes if isinstance(options, ModeOptions) else tuple(options)
-    if len(each) != axes:
-        raise ValueError(f"`options` must be those for all axes, or one for each of the {axes}, got {len(each)}.")
-    return each
-
-
 class SpatialScan(nn.Module, abc.ABC):
     """What all sweeps share: scans, and the weights that these need on a grid."""
 
@@ -141,6 +128,10 @@ class SpatialScan(nn.Module, abc.ABC):
             weights = scan_weights(self.scans_on(grid, (1.0,) * len(grid) if spacing is None else spacing))
         return self.sweep(field, weights)
 
+    def combined(self, weights: Sequence[DiscretisedKernels]) -> Sequence[DiscretisedKernels]:
+        """The weights as `sweep` uses them, where a block combines kernels before it scans."""
+        return weights
+
     @abc.abstractmethod
     def sweep(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
@@ -160,12 +151,12 @@ class GridScan(SpatialScan):
         axes: int,
         d_state: int = 64,
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: PerAxis = None,
+        options: ModeOptions | None = None,
     ):
         super().__init__()
         boundaries = boundary_per_axis(boundary, axes)
-        each = zip(boundaries, options_per_axis(options, boundaries), strict=True)
-        self.scans = nn.ModuleList(self.scan(channels, d_state, *one) for one in each)
+        options = options or fast_start(axes=axes, periodic=all(one in PERIODIC for one in boundaries))
+        self.scans = nn.ModuleList(self.scan(channels, d_state, one, options) for one in boundaries)
 
     def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> nn.Module:
         """A new scan of one axis."""
@@ -192,7 +183,7 @@ class AxialScan(GridScan):
         d_state: int = 64,
         residual: Residual = "sum",
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: PerAxis = None,
+        options: ModeOptions | None = None,
     ):
         self.residual = residual  # first: the scans are made with it
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
@@ -224,16 +215,14 @@ class RasterScan(GridScan):
         axes: int,
         d_state: int = 64,
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: PerAxis = None,
+        options: ModeOptions | None = None,
     ):
         each = boundary_per_axis(boundary, axes)
         if len(set(each)) > 1:
             raise ValueError(f"One line through the whole grid has one `boundary`, got {each}. Give one for all axes.")
         # One line through the grid has no finer copies of itself: its points are neighbours along one axis only.
-        starts = set(options_per_axis(options, each))
-        if len(starts) > 1:
-            raise ValueError("One line through the whole grid has one start of its modes. Give one for all axes.")
-        sampled = replace(starts.pop(), resolution_transfer="resample")
+        options = options or fast_start(axes=axes, periodic=each[0] in PERIODIC)
+        sampled = replace(options, resolution_transfer="resample")
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=sampled)
         self.mixings = nn.ModuleList(Pointwise(channels, channels) for _ in range(axes))
 
@@ -287,7 +276,7 @@ class ParallelAxialScan(GridScan):
         axes: int,
         d_state: int = 64,
         boundary: Boundary | Sequence[Boundary] = "zero",
-        options: PerAxis = None,
+        options: ModeOptions | None = None,
         idle_forecast: bool = False,
     ):
         super().__init__(channels, axes=axes, d_state=d_state, boundary=boundary, options=options)
@@ -319,7 +308,7 @@ def along(
     return column_map(lines.flatten(2)).unflatten(2, lines.shape[2:]).movedim(1, 1 + axis)
 
 
-# Products of scans: the spatial block of SS-NO-product, and memory that adds to what it remembers.
+# Products of scans: the spatial block of SS-NO-product.
 #
 #     y   = (kernel_ahead + kernel_back) * x                 one kernel that looks both ways, for each channel
 #     out = x + (L y + l) tanh(R y + r)                      two pointwise maps of the same scan, multiplied
@@ -334,7 +323,7 @@ def along(
 # Maps start a tenth as large as linear layers usually do. A product of two numbers of size s has size s squared:
 # started as usual, four blocks in a row overflow on the first step.
 #
-# Axes: h channel, o and i: what comes before and after the scanned axis, l grid point, b frame, k remembered frame.
+# Axes: h channel, o and i: what comes before and after the scanned axis, l grid point, b frame.
 
 START = 0.1
 """How large the maps of a product start, in units of a linear layer's usual start."""
@@ -380,6 +369,10 @@ class ProductAxialScan(GridScan):
         """The product of one axis."""
         return ProductScan(channels, d_state=d_state, boundary=boundary, options=options)
 
+    def combined(self, weights: Sequence[DiscretisedKernels]) -> Sequence[DiscretisedKernels]:
+        """Both kernels of a line in one, where the line is a circle."""
+        return [two_sided(known) for known in weights]
+
 
 def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:
     """Weights of a two-way scan with both kernels in one, where the line is a circle; elsewhere as they are."""
@@ -390,17 +383,51 @@ def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:
     return weights._replace(blocks=weights.blocks[:1], taps=(ahead + back.flip(-1).roll(1, -1))[None], ends=ends)
 
 
-class ResidualMemory(TemporalMemory):
-    """Temporal memory whose answer is added to the newest features instead of replacing them."""
+# Which of these blocks a network has.
 
-    def columns(
-        self, features: Float[Tensor, "h *points t"], *, weights: DiscretisedKernels | None = None
-    ) -> Float[Tensor, "h *points t"]:
-        """Every slot, channel first and time last."""
-        return features + super().columns(features, weights=weights)
+BlockKind = Literal["axial", "unidirectional", "raster", "parallel", "product"]
+BLOCKS: dict[BlockKind, type[GridScan]] = {
+    "axial": AxialScan,
+    "unidirectional": UnidirectionalScan,
+    "raster": RasterScan,
+    "parallel": ParallelAxialScan,
+    "product": ProductAxialScan,
+}
 
-    def newest(
-        self, buffer: Float[Tensor, "k h *points"], *, weights: DiscretisedKernels | None = None
-    ) -> Float[Tensor, "h *points"]:
-        """Only the newest slot."""
-        return buffer[-1] + super().newest(buffer, weights=weights)
+
+@dataclass(frozen=True)
+class BlockOptions:
+    """The spatial block of a network: how it scans the axes of a grid."""
+
+    kind: BlockKind = "axial"
+    """Each axis in turn, both ways (axial) or forwards only (unidirectional); the flattened grid (raster); all axes
+    from the same input (parallel); or products of two-way scans (product)."""
+    residual: Residual = "sum"
+    """Residual of an axial block: around the sum of both directions (sum), one per direction (path), or none."""
+    idle_forecast: bool = True
+    """Whether a parallel block owns the unused feed-forward network that the published parameter count contains."""
+
+    def __post_init__(self) -> None:
+        require_one_of("block.kind", self.kind, get_args(BlockKind))
+        require_one_of("block.residual", self.residual, get_args(Residual))
+        if self.residual != "sum" and self.kind != "axial":
+            raise ValueError(f"`block.residual={self.residual!r}` needs block.kind='axial', got {self.kind!r}.")
+        if not self.idle_forecast and self.kind != "parallel":
+            raise ValueError(f"`block.idle_forecast=False` needs block.kind='parallel', got {self.kind!r}.")
+
+    def build(
+        self,
+        channels: int,
+        *,
+        axes: int,
+        d_state: int,
+        boundary: Boundary | Sequence[Boundary],
+        modes: ModeOptions,
+    ) -> GridScan:
+        """One block."""
+        own: dict[str, Any] = {}
+        if self.kind == "axial":
+            own["residual"] = self.residual
+        elif self.kind == "parallel":
+            own["idle_forecast"] = self.idle_forecast
+        return BLOCKS[self.kind](channels, axes=axes, d_state=d_state, boundary=boundary, options=modes, **own)

@@ -9,6 +9,7 @@ Axes: b trajectory, t time slot, h channel, p grid point, k age of a frame (0 is
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -310,22 +311,59 @@ def _complex(packed: Float[Tensor, "*shape 2"]) -> Complex[Tensor, "*shape"]:
 # Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (as in MemNO).
 
 MemoryKernel = Literal["s4d", "s4"]
+LARGEST_SIZES = {"window": 4096, "d_state": 1024}
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """The temporal memory of a model."""
+
+    window: int = 4
+    """Frames that the memory sees, the newest included; 0 for a model without memory."""
+    d_state: int = 64
+    """States per channel; even."""
+    kernel: MemoryKernel = "s4d"
+    """The state-space system: diagonal (s4d) or diagonal plus low rank (s4)."""
+
+    def __post_init__(self) -> None:
+        if self.window < 0:
+            raise ValueError(f"`memory.window` must be 0 (no memory) or more, got {self.window}.")
+        require_pairs("memory.d_state", self.d_state)
+        require_one_of("memory.kernel", self.kernel, get_args(MemoryKernel))
+        for name, most in LARGEST_SIZES.items():
+            if getattr(self, name) > most:
+                raise ValueError(f"`memory.{name}` must be at most {most:,}, got {getattr(self, name):,}.")
+
+    def build(self, channels: int, *, residual: bool = False) -> "TemporalMemory | None":
+        """The memory block of a model whose features have `channels` channels; None without memory."""
+        if not self.window:
+            return None
+        return TemporalMemory(channels, window=self.window, d_state=self.d_state, kernel=self.kernel, residual=residual)
 
 
 class TemporalMemory(nn.Module):
     """Mix each grid point's features over the last `window` frames.
 
-    `kernel` says which system remembers: diagonal ("s4d") or diagonal plus low rank ("s4").
+    The system is diagonal (`kernel="s4d"`) or diagonal plus low rank ("s4"). The output replaces the newest features,
+    or with `residual` is added to them.
     """
 
-    def __init__(self, channels: int, *, window: int, d_state: int = 64, kernel: MemoryKernel = "s4d"):
+    def __init__(
+        self,
+        channels: int,
+        *,
+        window: int,
+        d_state: int = 64,
+        kernel: MemoryKernel = "s4d",
+        residual: bool = False,
+    ):
         super().__init__()
         if window < 1:
             raise ValueError(f"`window` must be at least 1, got {window}. For a model without memory, leave it out.")
         require_one_of("kernel", kernel, get_args(MemoryKernel))
-        self.window = window
+        self.window, self.residual = window, residual
         self.block: GatedBlock = (
-            S4DBlock(channels, d_state=d_state, options=ModeOptions())  # few frames, no waves of a grid
+            S4DBlock(channels, d_state=d_state, options=ModeOptions())  # few frames: the grid's modes would not fit
             if kernel == "s4d"
             else S4Block(channels, d_state=d_state, length=window)
         )
@@ -348,7 +386,8 @@ class TemporalMemory(nn.Module):
         assert weights.taps is not None
         taps = functional.pad(weights.taps[..., :slots], (0, max(0, slots - self.window)))
         lines = features.reshape(features.shape[0], -1, slots, 1)
-        return gated_scan(lines, weights._replace(taps=taps)).view(features.shape)
+        out = gated_scan(lines, weights._replace(taps=taps)).view(features.shape)
+        return features + out if self.residual else out
 
     def newest(
         self, buffer: Float[Tensor, "k h *points"], *, weights: DiscretisedKernels | None = None
@@ -360,4 +399,5 @@ class TemporalMemory(nn.Module):
         maps = buffer.flatten(2)
         # A product of matrices is one pass over the maps, as they lie; autocast would lower its digits.
         mixed = (by_age[..., None] * maps).sum(dim=0) if plain() else (by_age.t()[:, None] @ maps.transpose(0, 1))[:, 0]
-        return gate(mixed[:, None], weights.mix, weights.bias).view(buffer.shape[1:])
+        out = gate(mixed[:, None], weights.mix, weights.bias).view(buffer.shape[1:])
+        return buffer[-1] + out if self.residual else out

@@ -1,12 +1,12 @@
 """SS-NO, its variants, the models it is compared with, and the registry that knows them by name."""
 
 from ssno.models.baselines.factformer import Factformer, FactformerConfig
-from ssno.models.baselines.fno import FFNO, FNO, FNOR, FFNOConfig, FNOConfig, FNORConfig
+from ssno.models.baselines.fno import FFNO, FNO, FFNOConfig, FNOConfig
 from ssno.models.baselines.gkt import GKT, GKTConfig
 from ssno.models.baselines.sfno import SFNO, SFNOConfig
 from ssno.models.baselines.trivial import Linear, LinearConfig, Persistence, PersistenceConfig
 from ssno.models.baselines.unet import UNet, UNetConfig
-from ssno.models.config import FramesConfig, MemoryConfig, OperatorConfig
+from ssno.models.config import GridConfig, ModelVariant, OperatorConfig
 from ssno.models.frozen import FrozenOperator, freeze
 from ssno.models.operator import (
     MemoryOperator,
@@ -20,45 +20,29 @@ from ssno.models.pretrained import Pretrained, bundled_folders, load_weights, re
 from ssno.models.reference import ReferenceSSNO
 from ssno.models.registry import ALL_MODELS, MODELS, known_models, model_config, register_model
 from ssno.models.slices import SSNOSlices, SSNOSlicesConfig, Transolver, TransolverConfig
-from ssno.models.ssno import SSNO, ScanConfig, ScanOperator, SSNOConfig
+from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig
-from ssno.models.variants import (
-    SSNOFF,
-    SSNOVM,
-    SSNOFFConfig,
-    SSNOProduct,
-    SSNOProductConfig,
-    SSNOSelective,
-    SSNOSelectiveConfig,
-    SSNOUni,
-    SSNOUniConfig,
-    SSNOVMConfig,
-)
 from ssno.models.wrapped import WrappedConfig, WrappedModule
 
 __all__ = [
     "ALL_MODELS",
     "FFNO",
     "FNO",
-    "FNOR",
     "GKT",
     "MODELS",
     "SFNO",
     "SSNO",
-    "SSNOFF",
-    "SSNOVM",
     "FFNOConfig",
     "FNOConfig",
-    "FNORConfig",
     "Factformer",
     "FactformerConfig",
-    "FramesConfig",
     "FrozenOperator",
     "GKTConfig",
+    "GridConfig",
     "Linear",
     "LinearConfig",
-    "MemoryConfig",
     "MemoryOperator",
+    "ModelVariant",
     "NeuralOperator",
     "OperatorConfig",
     "OperatorState",
@@ -69,18 +53,8 @@ __all__ = [
     "ReferenceSSNO",
     "SFNOConfig",
     "SSNOConfig",
-    "SSNOFFConfig",
-    "SSNOProduct",
-    "SSNOProductConfig",
-    "SSNOSelective",
-    "SSNOSelectiveConfig",
     "SSNOSlices",
     "SSNOSlicesConfig",
-    "SSNOUni",
-    "SSNOUniConfig",
-    "SSNOVMConfig",
-    "ScanConfig",
-    "ScanOperator",
     "Spacing",
     "SphereSSNO",
     "SphereSSNOConfig",

@@ -1,38 +1,63 @@
-"""Typed model descriptions: frozen dataclasses that validate themselves, build the model, and live on disk as JSON.
+"""Typed model descriptions: frozen dataclasses that validate themselves, build the model, and are JSON on disk.
 
-A configuration read from a file names its model; only names in `ssno.models.registry` are known, so that opening a file
-never imports or runs anything it chooses.
+A configuration read from a file names its model; only names in `ssno.models.registry` are known, so opening a file
+never imports or runs anything that the file chooses.
+
+How a model sees the past:
+
+    memory              a causal state-space block over the last K frames   memory=MemoryOptions(window=K)
+    Markovian           the newest frame only                               memory=MemoryOptions(window=0)
+    frames as channels  the last K frames stacked into one input            frames_as_channels=K, no memory
+
+The calling convention of the three is the same (`ssno.models.operator`).
 """
 
 import abc
 import dataclasses
+import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
 from torch import nn
 
-from ssno.base import description_from_json, require_one_of, require_pairs, require_positive
-from ssno.layers.memory import MemoryKernel, TemporalMemory
+from ssno.base import description_from_json, require_positive
+from ssno.layers.memory import MemoryOptions
 
 LARGEST_MODEL = 2**28
 """Parameters of the largest model that is built: a gibibyte of float32."""
-LARGEST_SIZES = {"n_layers": 256, "d_state": 1024, "memory_d_state": 1024, "memory_window": 4096}
+LARGEST_SIZES = {"n_layers": 256, "d_state": 1024}
 """Limits of sizes that cost time rather than parameters."""
 
 Config = TypeVar("Config", bound="OperatorConfig")
 
 
+@dataclass(frozen=True)
+class ModelVariant:
+    """A model with a name of its own that is another one with some fields changed."""
+
+    summary: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from the defaults."""
+    smallest: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from these in the smallest useful size."""
+    origin: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OperatorConfig(abc.ABC):
-    """What every model has. `in_channels` counts state and context fields; coordinates are added inside."""
+    """The interface of all model descriptions. `in_channels` counts state and context fields, not coordinates."""
 
-    name: ClassVar[str]
-    """How commands and files call this model."""
+    model_name: ClassVar[str]
+    """How commands and files call the model with the default fields."""
+    variants: ClassVar[Mapping[str, ModelVariant]] = {}
+    """Other models that this configuration describes, by name."""
     origin: ClassVar[str] = "the SS-NO paper"
     """Where the model comes from."""
     grid_types: ClassVar[tuple[str, ...]] = ("cartesian", "sphere")
     """Kinds of grids that the model takes; on the sphere most see a rectangle of colatitude and longitude."""
+    smallest: ClassVar[Mapping[str, Any]] = {}
+    """The fields of the smallest useful size."""
 
     in_channels: int = 1
     """State fields plus context fields."""
@@ -42,8 +67,8 @@ class OperatorConfig(abc.ABC):
     """Number of grid axes."""
 
     def __post_init__(self) -> None:
-        for field in ("in_channels", "out_channels"):
-            require_positive(field, getattr(self, field))
+        for name in ("in_channels", "out_channels"):
+            require_positive(name, getattr(self, name))
         if self.n_dims not in (1, 2, 3):
             raise ValueError(f"`n_dims` must be 1, 2 or 3, got {self.n_dims}.")
         for name, most in LARGEST_SIZES.items():
@@ -55,13 +80,21 @@ class OperatorConfig(abc.ABC):
                 f"{LARGEST_MODEL:,} are built. Make it narrower or shallower."
             )
 
-    def check_grid_type(self, grid_type: str) -> None:
-        """Refuse data on a kind of grid that the model cannot take."""
-        if grid_type not in self.grid_types:
-            raise ValueError(
-                f"Model {self.name!r} takes data on {' or '.join(map(repr, self.grid_types))} grids, but these data "
-                f"are on {grid_type!r}. `ssno models` says which model takes what."
-            )
+    @property
+    def name(self) -> str:
+        """How commands and files call this model."""
+        return self.model_name
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """All models that this configuration describes."""
+        return [cls.model_name, *cls.variants]
+
+    @classmethod
+    def summary(cls, name: str) -> str:
+        """What a model of this name is, in one line."""
+        described = cls.variants.get(name)
+        return described.summary if described else (inspect.getdoc(cls) or "").splitlines()[0]
 
     @abc.abstractmethod
     def build(self) -> nn.Module:
@@ -74,34 +107,45 @@ class OperatorConfig(abc.ABC):
             model.config = self  # type: ignore[assignment]
         return model
 
+    def check_grid_type(self, grid_type: str) -> None:
+        """Refuse data on a kind of grid that the model cannot take."""
+        if grid_type not in self.grid_types:
+            raise ValueError(
+                f"Model {self.name!r} takes data on {' or '.join(map(repr, self.grid_types))} grids, but these data "
+                f"are on {grid_type!r}. `ssno models` lists the models with the grids they take."
+            )
+
     def approximate_size(self) -> int:
-        """Roughly how many parameters the model has, from its sizes alone: no memory is taken to tell."""
+        """Roughly how many parameters the model has, from its sizes alone, without allocating them."""
 
         def size(name: str) -> int:
             return max(1, getattr(self, name, 1))
 
+        memory = getattr(self, "memory", None)
         width = max(size("hidden_channels"), size("embed_dim"))
         inner = max(width * size("expansion"), size("head_channels") * size("n_heads"))
         entering = self.in_channels * size("frames_as_channels") + self.out_channels
-        states = size("d_state") + size("memory_d_state")
+        states = size("d_state") + (memory.d_state if isinstance(memory, MemoryOptions) else 1)
         return size("n_layers") * self.n_dims * (4 * width * inner + 4 * width * states) + entering * inner
 
     def for_grid(self: Config, grid: Sequence[int]) -> Config:
-        """The same model with no more Fourier modes than `grid` carries; a model without modes is returned as it is."""
+        """The same model with no more Fourier modes than `grid` resolves; a model without modes is unchanged."""
         return self
 
     def recommended(self: Config, *, periodic: bool | Sequence[bool]) -> Config:
-        """The same model with the settings our recipe found best for data whose axes are `periodic`, or not."""
+        """The same model with the settings of our recipe for data whose axes are `periodic`, or not."""
         return self
 
     def frames_seen(self) -> int:
         """How many frames the model looks at: its memory, or the frames it takes as channels."""
-        return getattr(self, "frames_as_channels", 0) or getattr(self, "memory_window", 1)
+        memory = getattr(self, "memory", None)
+        remembered = memory.window if isinstance(memory, MemoryOptions) else 1
+        return getattr(self, "frames_as_channels", 0) or remembered
 
     @classmethod
-    def tiny(cls, **fields: Any) -> "OperatorConfig":
+    def tiny(cls: type[Config], **fields: Any) -> Config:
         """The smallest useful size, with `fields` changed: for tests and first tries."""
-        return cls(**fields)
+        return cls(**{**cls.smallest, **fields})
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete, with the model's name."""
@@ -111,31 +155,26 @@ class OperatorConfig(abc.ABC):
     def from_json(cls: type[Config], values: Mapping[str, Any]) -> Config:
         """The inverse of `to_json`. Unknown names, values of a wrong type, and absurd sizes are refused."""
         values = dict(values)
-        name = values.pop("model", cls.name)
-        if name != cls.name:
-            raise ValueError(f"The configuration is of a {name!r} model, but {cls.__name__} describes {cls.name!r}.")
+        name = values.pop("model", cls.model_name)
+        if name not in cls.names():
+            described = " or ".join(map(repr, cls.names()))
+            raise ValueError(f"The configuration is of a {name!r} model, but {cls.__name__} describes {described}.")
+        for key, value in cls.variants[name].fields.items() if name in cls.variants else ():
+            plain: Any = dataclasses.asdict(value) if dataclasses.is_dataclass(type(value)) else value
+            given = values.get(key, plain)
+            values[key] = {**plain, **given} if isinstance(given, Mapping) else given
         return description_from_json(cls, values)
 
 
-# How a model sees the past: descriptions that all models with a choice share.
-#
-#     memory            a causal S4D block over the last K frames      memory_window=K
-#     Markovian         the newest frame only                          memory_window=0
-#     frames as channels the last K frames stacked into one input      frames_as_channels=K, memory_window=0
-#
-# The calling convention of the three is the same (`ssno.models.operator`).
-
-
 @dataclass(frozen=True, kw_only=True)
-class FramesConfig(OperatorConfig):
-    """A model that may take several frames as channels of one input."""
+class GridConfig(OperatorConfig):
+    """The interface of learned models of fields on a grid, which may take several frames as channels of one input."""
 
     frames_as_channels: int = 0
     """Stack this many frames, oldest first, into one input and predict one frame; 0 maps frame by frame."""
-    coordinates: bool = True
-    """Append grid coordinates to the input; without them a periodic model commutes with translations."""
-    coordinate_axes: tuple[int, ...] | None = None
-    """Append those of these axes only, counted from 0; None for all."""
+    coordinates: bool | tuple[int, ...] = True
+    """Append grid coordinates to the input: of all axes, of none, or of these, counted from 0. Without coordinates a
+    periodic model commutes with translations."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,49 +183,24 @@ class FramesConfig(OperatorConfig):
                 "`frames_as_channels` must be 0 (frame by frame) or the number of frames to stack, "
                 f"got {self.frames_as_channels}."
             )
-
-        for axis in self.coordinate_axes or ():
+        memory = getattr(self, "memory", None)
+        if self.frames_as_channels and memory is not None and memory.window:
+            raise ValueError(
+                f"`frames_as_channels={self.frames_as_channels}` leaves one time step, so a memory of "
+                f"`memory.window={memory.window}` has nothing to see. Set one of the two to 0."
+            )
+        for axis in self.coordinate_axes():
             if not 0 <= axis < self.n_dims:
-                raise ValueError(f"`coordinate_axes` must lie in 0 ... {self.n_dims - 1}, got {self.coordinate_axes}.")
+                raise ValueError(
+                    f"`coordinates` must be True, False or axes in 0 ... {self.n_dims - 1}, got {self.coordinates}."
+                )
 
-    def located_axes(self) -> tuple[int, ...]:
+    def coordinate_axes(self) -> tuple[int, ...]:
         """The axes whose coordinates enter the model."""
-        if not self.coordinates:
-            return ()
-        return tuple(range(self.n_dims)) if self.coordinate_axes is None else self.coordinate_axes
+        if isinstance(self.coordinates, bool):
+            return tuple(range(self.n_dims)) if self.coordinates else ()
+        return self.coordinates
 
     def lifted_channels(self) -> int:
         """Channels that enter the first layer: fields of all stacked frames, and coordinates."""
-        return self.in_channels * max(1, self.frames_as_channels) + len(self.located_axes())
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryConfig(FramesConfig):
-    """A model with memory between its spatial layers, or without."""
-
-    memory_window: int = 4
-    """How many frames memory sees, the newest included; 0 for no memory."""
-    memory_d_state: int = 64
-    """States per channel of the temporal memory; even."""
-    memory_kernel: MemoryKernel = "s4d"
-    """The system that remembers: diagonal (s4d) or diagonal plus low rank (s4)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_pairs("memory_d_state", self.memory_d_state)
-        require_one_of("memory_kernel", self.memory_kernel, get_args(MemoryKernel))
-        if self.memory_window < 0:
-            raise ValueError(f"`memory_window` must be 0 (no memory) or more, got {self.memory_window}.")
-        if self.memory_window and self.frames_as_channels:
-            raise ValueError(
-                f"`frames_as_channels={self.frames_as_channels}` leaves one slot, so there is nothing to remember over "
-                f"`memory_window={self.memory_window}` of them. Set one of the two to 0."
-            )
-
-    def memory(self, channels: int) -> TemporalMemory | None:
-        """The memory of a model whose features have `channels` channels; None without memory."""
-        if not self.memory_window:
-            return None
-        return TemporalMemory(
-            channels, window=self.memory_window, d_state=self.memory_d_state, kernel=self.memory_kernel
-        )
+        return self.in_channels * max(1, self.frames_as_channels) + len(self.coordinate_axes())

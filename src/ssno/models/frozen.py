@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.models.operator import KeptWeights, MemoryOperator, PrecomputedWeights, Spacing
+from ssno.models.operator import GridWeightCache, MemoryOperator, PrecomputedWeights, Spacing
 
 
 class FrozenOperator(nn.Module):
@@ -37,10 +37,10 @@ class FrozenOperator(nn.Module):
             )
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
         self.grid, self.spacing, self.batch = tuple(grid), spacing, batch
-        self._kept = KeptWeights()
+        self._weight_cache = GridWeightCache()
         self._sample()
         memory = self.model.memory
-        self.kept = memory.window - 1 if memory is not None else 0
+        self.earlier = memory.window - 1 if memory is not None else 0
 
     def _sample(self) -> None:
         """Compute what depends on weights and grid, unless it is there and no weight has changed."""
@@ -49,7 +49,7 @@ class FrozenOperator(nn.Module):
             with torch.no_grad():
                 return self.model.grid_weights(self.grid, spacing=self.spacing).prepared(self.batch, self.grid)
 
-        self.weights: PrecomputedWeights = self._kept.get(self.model, self.grid, sampled)
+        self.weights: PrecomputedWeights = self._weight_cache.get(self.model, self.grid, sampled)
 
     def _apply(self, *arguments: Any, **options: Any) -> "FrozenOperator":
         moved = super()._apply(*arguments, **options)  # to another device or dtype
@@ -60,12 +60,12 @@ class FrozenOperator(nn.Module):
         self, frame: Float[Tensor, "b c *grid"], buffer: Float[Tensor, "k h *points"]
     ) -> tuple[Float[Tensor, "b d *grid"], Float[Tensor, "k h *points"]]:
         """The newest frame and the features of the K - 1 before it in; the next frame and the new buffer out."""
-        features, passed = self.model.before(frame, self.weights)
+        features, skip = self.model.before(frame, self.weights)
         if self.model.memory is not None:
-            seen = torch.cat([buffer, features[None]]) if self.kept else features[None]
+            seen = torch.cat([buffer, features[None]]) if self.earlier else features[None]
             features = self.model.memory.newest(seen, weights=self.weights.memory)
-            buffer = seen[1:] if self.kept else buffer
-        return self.model.after(features, passed, self.weights), buffer
+            buffer = seen[1:] if self.earlier else buffer
+        return self.model.after(features, skip, self.weights), buffer
 
     @torch.no_grad()
     def buffer(self, first_frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "k h *points"]:
@@ -73,11 +73,11 @@ class FrozenOperator(nn.Module):
         self.check(first_frames)
         self._sample()
         given = first_frames.shape[1] - 1
-        if not self.kept:
+        if not self.earlier:
             return first_frames.new_zeros(0, 0)
-        taken = first_frames[:, max(0, given - self.kept) : max(1, given)].unbind(1)  # at least one, for the shape
+        taken = first_frames[:, max(0, given - self.earlier) : max(1, given)].unbind(1)  # at least one, for the shape
         features = torch.stack([self.model.before(frame, self.weights)[0] for frame in taken])[:given]
-        return torch.cat([features.new_zeros(self.kept - features.shape[0], *features.shape[1:]), features])
+        return torch.cat([features.new_zeros(self.earlier - features.shape[0], *features.shape[1:]), features])
 
     @torch.no_grad()
     def rollout(self, first_frames: Float[Tensor, "b t c *grid"], steps: int) -> Float[Tensor, "b steps c *grid"]:

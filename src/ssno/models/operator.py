@@ -1,8 +1,8 @@
 """What every model can do: predict along a trajectory, and stream.
 
-    forward(frames) -> next frames        (b, t, c_in, *grid) -> (b, t, c_out, *grid), slot t predicts frame t + 1
-    state = model.start(first_frames)     remembers all given frames but the newest
-    frame, state = model.step(frame, state)   takes the newest frame, gives the next one
+    forward(frames) -> next frames            (b, t, c_in, *grid) -> (b, t, c_out, *grid): step t predicts frame t + 1
+    state = model.start(first_frames)         computes what is needed of all frames but the newest
+    frame, state = model.step(frame, state)   takes the newest frame, returns the next one
 
 so that a rollout reads
 
@@ -10,11 +10,11 @@ so that a rollout reads
     for _ in range(n_steps):
         frame, state = model.step(frame, state)
 
-`MemoryOperator` is the shape that all learned models share (as in MemNO): something spatial, memory over time,
-something spatial. Memory may be missing (a Markovian model), and frames may instead be stacked as channels: then the
-model takes at least K frames, uses the last K, and returns one slot.
+`MemoryOperator` is the interface of learned models with memory (as in MemNO): spatial layers, memory over time, spatial
+layers. Memory may be missing (a Markovian model), and frames may instead be stacked as channels: then the model takes
+at least K frames, uses the last K, and returns one time step.
 
-Axes: b trajectory, t time slot, n = (b t) frame, c field, h channel, k remembered frame.
+Axes: b trajectory, t time step, n = (b t) frame, c field, h channel, k earlier frame.
 """
 
 import abc
@@ -29,13 +29,13 @@ from torch.overrides import TorchFunctionMode
 
 from ssno.layers.block import DiscretisedKernels
 from ssno.layers.memory import TemporalMemory
-from ssno.models.config import FramesConfig, OperatorConfig
+from ssno.models.config import GridConfig, OperatorConfig
 from ssno.native.engine import fused, plain
 
 # Counting parameters the way the paper does: complex numbers count as two, frozen ones count, buffers do not.
 
 FILLING = (nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
-"""What draws the numbers of large weights. Not in it: what repeats its draws until they suit."""
+"""Initialisers of large weights; not the truncated normal, which draws again until its values fit."""
 
 
 def count_parameters(model: nn.Module, *, learnable_only: bool = False) -> int:
@@ -48,7 +48,7 @@ def count_parameters(model: nn.Module, *, learnable_only: bool = False) -> int:
 
 
 def parameters_of(config: OperatorConfig) -> int:
-    """Number of real parameters of the model that is described, without making room for them."""
+    """Number of real parameters of the model that is described, without allocating them."""
     with torch.random.fork_rng(devices=[]), Unfilled():
         return count_parameters(config.build())
 
@@ -65,18 +65,18 @@ class Unfilled(TorchFunctionMode):
         return function(*arguments, **(options or {}))
 
 
-# What a model computes from its weights and a grid alone, kept between predictions until a weight changes.
+# A cache of what a model computes from its weights and a grid alone, valid until a weight changes.
 #
-# In evaluation mode without gradients a model asks here first. What is kept is valid as long as every parameter and
-# buffer is the same tensor, in the same memory, with the same version: PyTorch counts every operation that writes to a
-# tensor, so in-place edits, optimiser steps, `load_state_dict`, moves and replaced parameters are all seen. **Not
-# seen** are writes behind PyTorch's back: through `parameter.data`, a NumPy view, or another process's shared memory.
-# Call `model.train()`, or `forget`, after such a write.
+# It is used in evaluation mode without gradients. An entry is valid as long as every parameter and buffer is the same
+# tensor, in the same memory, with the same version: PyTorch counts every operation that writes to a tensor, so in-place
+# edits, optimiser steps, `load_state_dict`, moves and replaced parameters are all noticed. **Not noticed** are writes
+# past PyTorch: through `parameter.data`, a NumPy view, or another process's shared memory. Call `model.train()`, or
+# `clear`, after such a write.
 #
-# A copy of a model starts with nothing kept. Threads may share a model: entries are replaced whole, never changed.
+# A copy of a model starts with an empty cache. Threads may share a model: entries are replaced, never changed.
 
 MOST_ENTRIES = 4
-"""Grids and numbers of frames remembered at a time, the latest ones."""
+"""Most recent pairs of a grid and a number of frames in the cache."""
 
 
 class _Entry(NamedTuple):
@@ -86,14 +86,14 @@ class _Entry(NamedTuple):
     value: Any
 
 
-class KeptWeights:
-    """A small cache beside a module; see the file's words on what it notices."""
+class GridWeightCache:
+    """A small cache beside a module; the comment above says which changes of weights it notices."""
 
     def __init__(self) -> None:
         self.entries: dict[Hashable, _Entry] = {}
 
     def get(self, module: nn.Module, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The value kept under `key` if no weight of `module` has changed since, else a new one."""
+        """The cached value of `key` if no weight of `module` has changed since, else a new one."""
         tensors: list[Tensor] = []
         _collect(module, tensors)
         try:
@@ -110,15 +110,15 @@ class KeptWeights:
         self.entries = {**dict(list(kept.items())[1 - MOST_ENTRIES :]), key: _Entry(aliases, versions, value)}
         return value
 
-    def forget(self) -> None:
-        """Keep nothing."""
+    def clear(self) -> None:
+        """Drop all entries."""
         self.entries = {}
 
-    def __deepcopy__(self, memo: Any) -> "KeptWeights":
-        return KeptWeights()
+    def __deepcopy__(self, memo: Any) -> "GridWeightCache":
+        return GridWeightCache()
 
     def __reduce__(self) -> Any:
-        return KeptWeights, ()
+        return GridWeightCache, ()
 
 
 def _collect(module: nn.Module, into: list[Tensor]) -> None:
@@ -134,8 +134,8 @@ def _same_memory(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     return len(some) == len(others) and all(a.data_ptr() == b.data_ptr() for a, b in zip(some, others, strict=True))
 
 
-def may_keep(module: nn.Module) -> bool:
-    """Whether predictions of this module may use what is kept."""
+def can_cache(module: nn.Module) -> bool:
+    """Whether predictions of this module may use cached weights."""
     return not (module.training or torch.is_grad_enabled())
 
 
@@ -148,23 +148,23 @@ class PrecomputedWeights(NamedTuple):
     """What a model computes from its weights and a grid alone, once for many frames."""
 
     memory: DiscretisedKernels | None
-    """Of the memory."""
+    """Kernels of the memory."""
     blocks: Sequence[Sequence[DiscretisedKernels]] = ()
-    """Of every scan of every spatial block."""
+    """Kernels of every scan of every spatial block."""
     coordinates: Float[Tensor, "axes *grid"] | None = None
-    """Where the points are, for a model that appends it."""
+    """Coordinates of the grid points, for a model that appends them."""
 
     def prepared(self, frames: int, grid: Sequence[int]) -> "PrecomputedWeights":
-        """The same, ready for scans of so many frames again and again."""
+        """The same, prepared for repeated scans of `frames` frames."""
         points = frames * math.prod(grid)
         blocks = [[w.prepared(points // w.taps.shape[-1]) if w.taps is not None else w for w in b] for b in self.blocks]
         return self._replace(blocks=blocks)
 
 
 class OperatorState(NamedTuple):
-    """What a streaming model carries along: a buffer of at most K - 1 earlier frames, and the grid spacing.
+    """The state of a streaming model: a buffer of at most K - 1 earlier frames, and the grid spacing.
 
-    `weights` were computed from the parameters when streaming began, and stand for them: after a change, start again.
+    `weights` were computed from the parameters when streaming began; after a change of parameters, start again.
     """
 
     buffer: Float[Tensor, "k ..."]
@@ -172,7 +172,7 @@ class OperatorState(NamedTuple):
     weights: PrecomputedWeights | None = None
 
     def detached(self) -> "OperatorState":
-        """The same without gradients; what depends on weights is computed anew by the next step."""
+        """The same without gradients; the next step computes `weights` again."""
         return OperatorState(self.buffer.detach(), self.spacing)
 
 
@@ -180,32 +180,35 @@ class NeuralOperator(nn.Module, abc.ABC):
     """Interface of every model. Trajectories are (batch, time, channel, *grid)."""
 
     config: OperatorConfig
-    native_bf16 = False
-    """Whether `forward` lowers its features for native code by itself (`ssno.native.engine`)."""
+
+    @property
+    def native_bf16(self) -> bool:
+        """Whether `forward` casts its features for native bf16 code by itself (`ssno.native.engine`)."""
+        return False
 
     @property
     def frames_as_channels(self) -> int:
-        """K if the model takes its last K frames as channels and returns one slot; 0 if it maps slot by slot."""
+        """K if the model takes its last K frames as channels and returns one time step; 0 if it maps step by step."""
         return 0
 
     @abc.abstractmethod
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Predict the frame after each slot. `spacing` is the grid spacing (per axis); None means the reference one."""
+        """Predict the frame after each time step. `spacing` is the grid spacing (per axis); None: the reference."""
 
     @abc.abstractmethod
     def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
-        """Prepare a rollout from given frames (b, t, c_in, *grid); the newest is for the first `step` to take."""
+        """Prepare a rollout from frames (b, t, c_in, *grid); the newest is for the first `step` to take."""
 
     @abc.abstractmethod
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
-        """Take the newest frame (b, c_in, *grid), give the next one (b, c_out, *grid)."""
+        """Take the newest frame (b, c_in, *grid), return the next one (b, c_out, *grid)."""
 
     def working_grid(self, grid: Sequence[int], *, spacing: Spacing = None) -> tuple[int, ...]:
         """The grid on which to forecast frames given on `grid`, if another one of the same box serves better."""
         return tuple(grid)
 
     def predict_next(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Predict only the frame after the newest slot, (b, c_out, *grid)."""
+        """Predict only the frame after the newest one, (b, c_out, *grid)."""
         return self.forward(frames, spacing=spacing)[:, -1]
 
     def idle_parameters(self) -> list[str]:
@@ -213,7 +216,7 @@ class NeuralOperator(nn.Module, abc.ABC):
         return []
 
     def check_frames(self, frames: Tensor) -> None:
-        """Refuse anything but (b, t, c_in, *grid) of floating-point numbers, saying what came and what was expected."""
+        """Refuse anything but (b, t, c_in, *grid) of floating-point numbers."""
         config = self.config
         expected = ("batch", "time", "channel", "x", "y", "z")[: 3 + config.n_dims]
         if not isinstance(frames, Tensor) or not frames.is_floating_point():
@@ -236,95 +239,93 @@ class NeuralOperator(nn.Module, abc.ABC):
 
 
 class MemoryOperator(NeuralOperator):
-    """Spatial layers, memory over the last K frames, spatial layers. Subclasses say what the two halves are.
+    """Interface of models with spatial layers, memory over the last K frames, and spatial layers.
 
-    Between the halves features are channel-first with frames last, (h, *grid, n): there memory is a matrix product.
+    A model says what its two halves are, `before` and `after`. Between them features are channel-first with frames
+    last, (h, *grid, n): there memory is a matrix product.
     """
 
-    config: FramesConfig
+    config: GridConfig
     memory: TemporalMemory | None
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept_weights = KeptWeights()
-
-    @property
-    def frames_as_channels(self) -> int:
-        return self.config.frames_as_channels
+        self._weight_cache = GridWeightCache()
 
     @abc.abstractmethod
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Any]:
         """The first half, frame by frame: features (h, *grid, n) for the memory block, and a skip around it."""
 
     @abc.abstractmethod
-    def after(self, features: Tensor, passed: Any, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
-        """The second half, frame by frame: from remembered features to predicted fields."""
+    def after(self, features: Tensor, skip: Any, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+        """The second half, frame by frame: from the features that memory returns to predicted fields."""
+
+    def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Predict the frame after each time step of (b, t, c_in, *grid); only one step if frames are channels."""
+        frames = self.time_steps(frames)
+        weights = self.weights_for(len(frames) * frames.shape[1], frames.shape[3:], spacing=spacing)
+        features, skip = self.before(frames.flatten(0, 1), weights)
+        features = self.remember(features, frames.shape[1], weights)
+        return self.after(features, skip, weights).unflatten(0, frames.shape[:2])
+
+    def time_steps(self, frames: Tensor) -> Tensor:
+        """The frames, checked; where frames are channels, the last K of them as one step, (b, 1, (k c), *grid)."""
+        self.check_frames(frames)
+        return self._last(frames).flatten(1, 2)[:, None] if self.frames_as_channels else frames
+
+    def remember(self, features: Float[Tensor, "h *grid n"], steps: int, weights: PrecomputedWeights) -> Tensor:
+        """Mix the features of every trajectory over its last K time steps; without memory, leave them as they are."""
+        if self.memory is None:
+            return features
+        return self.memory.columns(features.unflatten(-1, (-1, steps)), weights=weights.memory).flatten(-2)
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """What the model computes from its weights and the grid alone, such as kernels."""
         return PrecomputedWeights(self.memory.weights() if self.memory is not None else None)
 
     def weights_for(self, frames: int, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
-        """`grid_weights` for so many frames at a time: kept between predictions, made anew while learning."""
-        if not may_keep(self) or plain():
+        """`grid_weights` for `frames` frames at a time: cached between predictions, computed anew in training."""
+        if not can_cache(self) or plain():
             return self.grid_weights(grid, spacing=spacing)
         each = tuple(spacing) if isinstance(spacing, Sequence) else spacing
         key = (frames, tuple(grid), each, fused())
-        return self._kept_weights.get(
+        return self._weight_cache.get(
             self, key, lambda: self.grid_weights(grid, spacing=spacing).prepared(frames, grid)
         )
 
     def train(self, mode: bool = True) -> "MemoryOperator":
-        """As for any module; training forgets what was kept of the weights."""
+        """As for any module; training clears the cached weights."""
         if mode:
-            self._kept_weights.forget()
+            self._weight_cache.clear()
         return super().train(mode)
 
-    def predict_next(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Only the frame after the newest slot: the second half of the model runs once, not once per slot."""
-        if self.frames_as_channels:
-            return self.forward(frames, spacing=spacing)[:, -1]
-        self.check_frames(frames)
-        if self.memory is None:
-            return self.forward(frames[:, -1:], spacing=spacing)[:, -1]
-        frames = frames[:, -self.memory.window :]
-        trajectories, slots = frames.shape[:2]
-        weights = self.weights_for(trajectories * slots, frames.shape[3:], spacing=spacing)
-        features, passed = self.before(frames.flatten(0, 1), weights)
-        histories = features.to(frames.dtype).unflatten(-1, (trajectories, slots)).movedim(-1, 0)
-        newest = self.memory.newest(histories, weights=weights.memory)
-        return self.after(newest, None if passed is None else passed[slots - 1 :: slots], weights)
+    # Streaming: every frame's features are computed once and kept for as long as memory sees them.
 
-    def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Predict the frame after each slot of (b, t, c_in, *grid), all at once (one slot if frames are channels)."""
-        self.check_frames(frames)
-        if self.frames_as_channels:
-            frames = self._last(frames, self.frames_as_channels).flatten(1, 2)[:, None]  # b 1 (k c) *grid
-        trajectories, slots = frames.shape[:2]
-        weights = self.weights_for(trajectories * slots, frames.shape[3:], spacing=spacing)
-        features, passed = self.before(frames.flatten(0, 1), weights)
-        if self.memory is not None:
-            histories = features.unflatten(-1, (trajectories, slots))
-            features = self.memory.columns(histories, weights=weights.memory).flatten(-2)
-        return self.after(features, passed, weights).unflatten(0, (trajectories, slots))
+    @property
+    def frames_as_channels(self) -> int:
+        return self.config.frames_as_channels
+
+    @property
+    def _earlier(self) -> int:
+        """How many earlier frames a step needs."""
+        return self.memory.window - 1 if self.memory is not None else 0
 
     def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
-        """Compute the features that memory needs of all given frames but the newest."""
+        """Compute the features that memory needs of all frames but the newest."""
         self.check_frames(first_frames)
         if self.frames_as_channels:
-            earlier = self._last(first_frames, self.frames_as_channels)[:, :-1]
-            return OperatorState(earlier.transpose(0, 1), spacing)
+            return OperatorState(self._last(first_frames)[:, :-1].transpose(0, 1), spacing)
         weights = self.weights_for(len(first_frames), first_frames.shape[3:], spacing=spacing)
-        earlier = first_frames[:, :-1][:, -self._kept :] if self._kept else first_frames[:, :0]
+        earlier = first_frames[:, :-1][:, -self._earlier :] if self._earlier else first_frames[:, :0]
         if earlier.shape[1] == 0:
             return OperatorState(first_frames.new_zeros(0), spacing, weights)
         features, _ = self.before(earlier.flatten(0, 1), weights)
-        features = features.to(first_frames.dtype)  # what is remembered keeps all its digits
+        features = features.to(first_frames.dtype)  # the buffer has full precision
         buffer = features.unflatten(-1, earlier.shape[:2]).movedim(-1, 0).contiguous()
         return OperatorState(buffer, spacing, weights)
 
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
-        """Take the newest frame (b, c_in, *grid), give the next one: each frame's features are computed once."""
+        """Take the newest frame (b, c_in, *grid), return the next one."""
         self.check_frames(frame[:, None])
         buffer, spacing, weights = state
         if self.frames_as_channels:
@@ -333,24 +334,34 @@ class MemoryOperator(NeuralOperator):
             return prediction, OperatorState(stacked[1:], spacing)
         if weights is None:
             weights = self.weights_for(len(frame), frame.shape[2:], spacing=spacing)
-        features, passed = self.before(frame, weights)
+        features, skip = self.before(frame, weights)
         if self.memory is not None:
             features = features.to(frame.dtype)
             buffer = torch.cat([buffer, features[None]]) if buffer.numel() else features[None]
             features = self.memory.newest(buffer, weights=weights.memory)
-            buffer = buffer[-self._kept :] if self._kept else buffer[:0]
-        return self.after(features, passed, weights), OperatorState(buffer, spacing, weights)
+            buffer = buffer[-self._earlier :] if self._earlier else buffer[:0]
+        return self.after(features, skip, weights), OperatorState(buffer, spacing, weights)
 
-    @staticmethod
-    def _last(frames: Tensor, count: int) -> Tensor:
+    def predict_next(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
+        """Only the frame after the newest one: the second half of the model runs once, not once per time step."""
+        if self.frames_as_channels:
+            return self.forward(frames, spacing=spacing)[:, -1]
+        self.check_frames(frames)
+        if self.memory is None:
+            return self.forward(frames[:, -1:], spacing=spacing)[:, -1]
+        frames = frames[:, -self.memory.window :]
+        trajectories, steps = frames.shape[:2]
+        weights = self.weights_for(trajectories * steps, frames.shape[3:], spacing=spacing)
+        features, skip = self.before(frames.flatten(0, 1), weights)
+        history = features.to(frames.dtype).unflatten(-1, (trajectories, steps)).movedim(-1, 0)
+        newest = self.memory.newest(history, weights=weights.memory)
+        return self.after(newest, None if skip is None else skip[steps - 1 :: steps], weights)
+
+    def _last(self, frames: Tensor) -> Tensor:
+        count = self.frames_as_channels
         if frames.shape[1] < count:
             raise ValueError(
-                f"`frames` has {frames.shape[1]} time slots, shape {tuple(frames.shape)}, but this model takes its "
+                f"`frames` has {frames.shape[1]} time steps, shape {tuple(frames.shape)}, but this model takes its "
                 f"last {count} frames as channels. Give it at least {count}."
             )
         return frames[:, -count:]
-
-    @property
-    def _kept(self) -> int:
-        """How many earlier frames a step needs."""
-        return self.memory.window - 1 if self.memory is not None else 0

@@ -13,8 +13,9 @@ Axes: b trajectory, t time slot, n = (b t) cloud, c field, p point, h channel.
 """
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -30,7 +31,6 @@ from ssno.models.pretrained import Pretrained
 Start = Literal["truncated", "pytorch"]
 LATTICE_X, LATTICE_Y = (-2.6, 3.4), (-3.0, 3.0)
 TRUNCATED_STD = 0.02
-Config = TypeVar("Config", bound="SliceConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,14 @@ class SliceConfig(OperatorConfig):
     """Sizes of a model of point clouds; known fields must begin with x and y."""
 
     grid_types: ClassVar[tuple[str, ...]] = ("points",)
+    smallest: ClassVar[Mapping[str, Any]] = {
+        "hidden_channels": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "n_slices": 8,
+        "lattice": 4,
+        "start": "pytorch",
+    }
 
     in_channels: int = 8
     out_channels: int = 3
@@ -79,12 +87,6 @@ class SliceConfig(OperatorConfig):
     def by_position(self) -> bool:
         """Whether slices are ordered by where their points are."""
         return False
-
-    @classmethod
-    def tiny(cls: type[Config], **fields: Any) -> Config:
-        """Small enough for tests and first tries."""
-        small = cls(hidden_channels=16, n_layers=2, n_heads=2, n_slices=8, lattice=4, start="pytorch")
-        return replace(small, **fields)
 
 
 class SliceBlock(nn.Module):
@@ -190,7 +192,7 @@ SliceResidual = Literal["sum", "none"]
 class SSNOSlicesConfig(SliceConfig):
     """SS-NO on slices: points gather in slices, state-space scans run over the slices."""
 
-    name: ClassVar[str] = "ssno-slices"
+    model_name: ClassVar[str] = "ssno-slices"
     origin: ClassVar[str] = "the SS-NO paper; slices as in Transolver"
 
     scan: Scan = "linear"
@@ -255,7 +257,7 @@ TokenMixing = Literal["attention", "none"]
 class TransolverConfig(SliceConfig):
     """Transolver: points gather in slices, slices attend to each other."""
 
-    name: ClassVar[str] = "transolver"
+    model_name: ClassVar[str] = "transolver"
     origin: ClassVar[str] = "Wu et al. 2024 (Transolver)"
 
     mixing: TokenMixing = "attention"

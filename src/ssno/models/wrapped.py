@@ -27,19 +27,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.config import FramesConfig
+from ssno.models.config import GridConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, read_config
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrappedConfig(FramesConfig):
+class WrappedConfig(GridConfig):
     """A network from elsewhere. This says how it is called; the network itself must be given."""
 
-    name: ClassVar[str] = "foreign"
+    model_name: ClassVar[str] = "foreign"
     origin: ClassVar[str] = "elsewhere"
 
-    coordinates: bool = False
+    coordinates: bool | tuple[int, ...] = False
     module: str = ""
     """The class of the network, for the reader; filled in when a network is wrapped."""
 
@@ -73,7 +73,7 @@ class WrappedModule(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """All of the network."""
-        fields = with_coordinates(frames, self.config.located_axes())
+        fields = with_coordinates(frames, self.config.coordinate_axes())
         real = dict(self.module.named_parameters())
         parameters = {name: torch.view_as_complex(real[name]) for name in self.complex_names}
         prediction = torch.func.functional_call(self.module, parameters, (fields,))
@@ -86,7 +86,7 @@ class WrappedModule(MemoryOperator, Pretrained):
             )
         return prediction, None
 
-    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, skip: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Nothing is left to do."""
         return features
 

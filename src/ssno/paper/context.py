@@ -17,7 +17,7 @@ from ssno.paper.trial import CPU_2D, TORUS_VIS, TORUS_VIS_FORCE, Benchmark, Budg
 
 GIVEN: dict[str, tuple[str, ...]] = {"all context": (), "only force": ("force",), "no context": ("none",)}
 """Known fields, as `data.context` names them; () are all there are."""
-MODELS: dict[str, tuple[type[OperatorConfig], int]] = {
+MODELS: dict[str, tuple[type[SSNOConfig] | type[FFNOConfig], int]] = {
     "SS-NO, K = 4": (SSNOConfig, 4),
     "SS-NO, K = 0": (SSNOConfig, 0),
     "FFNO, K = 4": (FFNOConfig, 4),
@@ -74,7 +74,8 @@ class Context(Experiment):
         """A model with its window."""
         kind, window = MODELS[name]
         width = self.narrow() if kind is SSNOConfig else {}
-        return self.model(kind, n_dims=2, memory_window=window, **width)
+        config = self.model(kind, n_dims=2, **width)
+        return replace(config, memory=replace(config.memory, window=window))
 
     def judge(self, results: Results) -> Finding:
         with_memory, without = "SS-NO, K = 4", "SS-NO, K = 0"

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args, overload
 
 from matplotlib.figure import Figure
 
@@ -11,6 +11,7 @@ from ssno.evaluation.tables import ResultTable
 from ssno.layers.spectral import most_modes
 from ssno.models.baselines.fno import FourierConfig
 from ssno.models.config import OperatorConfig
+from ssno.models.registry import model_config
 from ssno.paper.reference import FNO_MODES_ON_TORUS_LI
 from ssno.paper.results import OPEN, Results, Verdict, undecided
 from ssno.paper.trial import PAPER, TENTH, TINY, Benchmark, Budget, Scale, Trial
@@ -118,9 +119,17 @@ class Experiment(abc.ABC):
         chosen = {"tiny": tiny, "tenth": tenth, "paper": paper}.get(self.scale)
         return cpu if chosen is None else chosen
 
-    def model(self, kind: type[Config], **fields: Any) -> Config:
-        """A model in its published size, or the smallest at scale `tiny`."""
-        return kind.tiny(**fields) if self.scale == "tiny" else kind(**fields)  # type: ignore[return-value]
+    @overload
+    def model(self, kind: str, **fields: Any) -> OperatorConfig: ...
+
+    @overload
+    def model(self, kind: type[Config], **fields: Any) -> Config: ...
+
+    def model(self, kind: Any, **fields: Any) -> Any:
+        """A model, by configuration or by name, in its published size, or the smallest at scale `tiny`."""
+        if isinstance(kind, str):
+            return model_config(f"{kind}:tiny" if self.scale == "tiny" else kind, **fields)
+        return kind.tiny(**fields) if self.scale == "tiny" else kind(**fields)
 
     def with_modes(self, config: Config, problem: Benchmark, grid: Sequence[int]) -> Config:
         """All Fourier modes that a grid carries, as published (FNO on TorusLi: 8); tiny models keep theirs."""

@@ -69,7 +69,7 @@ class FieldOfViewExperiment(Experiment):
         """By kernels and by differentiation."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            model = model_config(name).tiny().for_grid(self.grid()).build()
+            model = model_config(f"{name}:tiny").for_grid(self.grid()).build()
         return field_of_view(model, self.grid()), seen_in_jacobian(model, self.grid())
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from ssno.layers.axial import BlockOptions
 from ssno.layers.modes import ModeOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.paper.experiment import Experiment, Finding
@@ -67,7 +68,7 @@ def variants() -> list[Variant]:
         aside("averaged weights (EMA 0.99)", OURS, ema=0.99),
         aside("dynamics at 1e-3", OURS, ssm_learning_rate=1e-3),
         aside("frames instead of increments", OURS, predict_increment=False),
-        aside("residual in each path", replace(OURS, residual="path")),
+        aside("residual in each path", replace(OURS, block=BlockOptions(residual="path"))),
         aside("pushforward in the second half", OURS, 810, 2, unroll=Unrolling(pushforward=(0, 1))),
         aside("second half unrolled", OURS, 715, 2, unroll=Unrolling(teacher_forcing=(1.0, 0.0))),
     ]

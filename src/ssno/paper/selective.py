@@ -9,15 +9,13 @@ it sees a twenty-third of the trajectories, none twice. The third row is plain S
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.models.ssno import SSNOConfig
-from ssno.models.variants import SSNOSelectiveConfig
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.results import Results
 from ssno.paper.table import Claim, compared
 from ssno.paper.trial import BURGERS, CPU, KS, Budget, Trial, trial
 
 LINEAR, SELECTIVE, FEW = "SS-NO", "SS-NO, selective", "SS-NO, as few trajectories"
-KINDS: dict[str, type[SSNOConfig]] = {LINEAR: SSNOConfig, SELECTIVE: SSNOSelectiveConfig, FEW: SSNOConfig}
+KINDS = {LINEAR: "ssno", SELECTIVE: "ssno-selective", FEW: "ssno"}
 TRAJECTORIES = {LINEAR: 2048, SELECTIVE: 88, FEW: 88}
 """At scale `cpu`: as many as take about as long, by measured times of a training step."""
 PROBLEMS = (KS[0.1], BURGERS)

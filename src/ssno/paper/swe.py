@@ -36,6 +36,7 @@ from ssno.evaluation.sphere_baselines import (
 )
 from ssno.evaluation.statistics import summarise
 from ssno.evaluation.tables import ResultTable
+from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.sfno import SFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.ssno import SSNOConfig
@@ -51,7 +52,7 @@ from ssno.runs.options import recipe
 from ssno.runs.run import Run
 
 CASES = {"public": "swe", "vortical": "swe-vortical"}
-FIELDS: dict[str, Any] = {"in_channels": 3, "out_channels": 3, "n_dims": 2, "memory_window": 0}
+FIELDS: dict[str, Any] = {"in_channels": 3, "out_channels": 3, "n_dims": 2, "memory": MemoryOptions(window=0)}
 SFNO, BLIND, CIRCLES = "SFNO, latitude", "SFNO, blind", "SS-NO, great circles"
 RECTANGLE, POLES, MAPPED = "SS-NO, rectangle", "SS-NO, poles", "SS-NO, poles, map"
 TINY_MODELS = (SFNO, CIRCLES)

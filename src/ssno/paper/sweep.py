@@ -31,7 +31,7 @@ from typing import Any, get_args
 from ssno.base import from_text, read_regular, unknown_name
 from ssno.data.options import DataOptions
 from ssno.data.windows import dataset_conventions
-from ssno.models.registry import named_model
+from ssno.models.registry import model_config
 from ssno.paper.trial import Trial
 from ssno.runs.options import Recipe, recipe
 from ssno.runs.run import RUN_VERSION, Run, leaves
@@ -87,7 +87,7 @@ class RunSweep:
             "train": asdict(recipe(self.recipe, dataset=str(name))),
         }
         if "model.model" in given:
-            values["model"] = named_model(str(given["model.model"])).to_json()
+            values["model"] = model_config(str(given["model.model"])).to_json()
         for field, value in {**given, "train.seed": seed}.items():
             if field != "model.model":
                 put(values, field, value)

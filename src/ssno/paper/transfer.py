@@ -28,7 +28,7 @@ from ssno.forecasting.scores import score
 from ssno.models.baselines.fno import FFNOConfig, FNOConfig
 from ssno.models.baselines.unet import UNetConfig
 from ssno.models.config import OperatorConfig
-from ssno.models.ssno import ScanOperator, SSNOConfig
+from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.fluids import HALF
 from ssno.paper.persistence import PERSISTENCE, persistence_scores
@@ -393,7 +393,7 @@ def versions_of(label: str, folder: Path) -> dict[str, Forecaster]:
 def carry_over(forecaster: Forecaster, transfer: KernelTransfer) -> None:
     """Choose how the kernels of a trained SS-NO get to other grids."""
     model = forecaster.model
-    if isinstance(model, ScanOperator):
+    if isinstance(model, SSNO):
         model.config = replace(model.config, modes=replace(model.config.modes, resolution_transfer=transfer))
         for module in model.modules():
             if hasattr(module, "transfer"):

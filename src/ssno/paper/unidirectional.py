@@ -6,8 +6,6 @@ Scans begin with zeros at the edge of the grid, as the paper's do.
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ssno.models.ssno import ScanConfig, SSNOConfig
-from ssno.models.variants import SSNOUniConfig
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.reference import UNIDIRECTIONAL
 from ssno.paper.results import Results
@@ -15,7 +13,7 @@ from ssno.paper.table import Claim, compared
 from ssno.paper.trial import BURGERS, CPU, CPU_2D, TORUS_LI, Benchmark, Budget, Trial, trial
 from ssno.plots.summary import learning_curves
 
-KINDS: dict[str, type[ScanConfig]] = {"two-way": SSNOConfig, "one-way": SSNOUniConfig}
+KINDS = {"two-way": "ssno", "one-way": "ssno-uni"}
 
 
 class Directions(Experiment):
@@ -44,7 +42,7 @@ class Directions(Experiment):
 
     def judge(self, results: Results) -> Finding:
         case = self.problem.title
-        printed = {(label, BURGERS.title): UNIDIRECTIONAL[kind.name] for label, kind in KINDS.items()}
+        printed = {(label, BURGERS.title): UNIDIRECTIONAL[kind] for label, kind in KINDS.items()}
         claims = [Claim(case, "two-way", "one-way"), Claim(case, "two-way", "one-way", factor=10.0)]
         conclusion = compared(self.name, results, claims=claims, printed=printed)
         curves: dict[str, dict[str, tuple[tuple[int, float], ...]]] = {}

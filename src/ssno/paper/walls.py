@@ -81,7 +81,7 @@ class Walls(Experiment):
         plain: Any = SSNOConfig.tiny(n_dims=len(periodic)).recommended(periodic=periodic)
         beyond = tuple("periodic" if circle else BOUNDARIES[label] for circle in periodic)
         walls = tuple(axis for axis, circle in enumerate(periodic) if not circle)
-        return replace(plain, boundary=beyond, coordinates=True, coordinate_axes=walls)
+        return replace(plain, boundary=beyond, coordinates=walls)
 
     def judge(self, results: Results) -> Finding:
         claims = [

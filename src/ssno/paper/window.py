@@ -34,11 +34,12 @@ class MemoryWindow(Experiment):
         return self.by_scale(tiny=(0, 4), cpu=(0, 1, 4, 8), paper=(0, 1, 2, 4, 8, 12, 16, 20))
 
     def runs(self) -> list[Trial]:
+        model = self.model(SSNOConfig, **self.narrow())
         return [
             trial(
                 f"K = {window}",
                 KS[0.075],
-                self.recommended(self.model(SSNOConfig, memory_window=window, **self.narrow())),
+                self.recommended(replace(model, memory=replace(model.memory, window=window))),
                 points=self.points(self.by_scale(cpu=64, paper=128)),
                 seed=seed,
                 budget=self.budget,

@@ -123,7 +123,7 @@ def load_forecaster(
 def model_for(described: Mapping[str, Any], given: nn.Module | None = None) -> nn.Module:
     """The module that a config.json describes; or the `given` one, wrapped if a network from elsewhere was."""
     name = str(described.get("model"))
-    if name == WrappedConfig.name:
+    if name == WrappedConfig.model_name:
         if given is None:
             raise ValueError(
                 f"These are weights of a network from elsewhere ({described.get('module') or 'unknown'}): build it "

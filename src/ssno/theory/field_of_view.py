@@ -38,9 +38,9 @@ from ssno.layers.linear_ssm import LinearSSM, LinearSweep
 from ssno.layers.memory import S4DBlock
 from ssno.layers.pointwise import ChannelMLP, Pointwise
 from ssno.layers.spectral import SpectralConvolution
-from ssno.models.baselines.fno import FFNO, FactorisedLayer, FourierBlock, FourierOperator
+from ssno.models.baselines.fno import FFNO, FNO, FactorisedLayer, FourierBlock
 from ssno.models.operator import NeuralOperator
-from ssno.models.ssno import ScanOperator
+from ssno.models.ssno import SSNO
 from ssno.native.engine import use
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import ENDS
@@ -76,7 +76,7 @@ def same(grid: Grid) -> Support:
 
 def model_supports(model: nn.Module, grid: Grid) -> list[Support]:
     """The supports of a model's layers, in order, residuals included. A lone layer is a model of one."""
-    if isinstance(model, ScanOperator | FourierOperator):
+    if isinstance(model, SSNO | FNO):
         return [support(block, grid) for block in (*model.blocks_before, *model.blocks_after)]
     if isinstance(model, FFNO):
         *residual, last = (support(layer, grid) for layer in (*model.layers_before, *model.layers_after))

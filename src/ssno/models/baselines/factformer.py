@@ -14,8 +14,8 @@ Axes: n frame, c field, h channel. Inside, fields are (n, *grid, h).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_positive
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.config import MemoryConfig
+from ssno.models.config import GridConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
@@ -124,13 +125,21 @@ HEAD_GROUPS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactformerConfig(MemoryConfig):
+class FactformerConfig(GridConfig):
     """Factformer: attention with one kernel per axis, linear in the number of points of the other axes."""
 
-    name: ClassVar[str] = "factformer"
+    model_name: ClassVar[str] = "factformer"
     origin: ClassVar[str] = "Li et al. 2023 (FactFormer); memory as in the SS-NO paper"
+    smallest: ClassVar[Mapping[str, Any]] = {
+        "hidden_channels": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "head_channels": 16,
+        "frequency": 1.0,
+        "memory": MemoryOptions(d_state=8),
+    }
 
-    coordinates: bool = False
+    coordinates: bool | tuple[int, ...] = False
     hidden_channels: int = 64
     """Width of the network; a multiple of 8."""
     n_layers: int = 4
@@ -141,6 +150,8 @@ class FactformerConfig(MemoryConfig):
     """Channels of each attention head; even."""
     frequency: float = 8.0
     """Standard deviation of the frozen frequencies of the positional features."""
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
+    """The temporal memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,12 +164,6 @@ class FactformerConfig(MemoryConfig):
 
     def build(self) -> "Factformer":
         return Factformer(self)
-
-    @classmethod
-    def tiny(cls, **fields: Any) -> "FactformerConfig":
-        """Small enough for tests and first tries."""
-        small = cls(hidden_channels=16, n_layers=2, n_heads=2, head_channels=16, frequency=1.0, memory_d_state=8)
-        return replace(small, **fields)
 
 
 class Factformer(MemoryOperator, Pretrained):
@@ -173,7 +178,7 @@ class Factformer(MemoryOperator, Pretrained):
         width = config.hidden_channels
         self.lift = nn.Linear(config.lifted_channels(), width)
         self.layers_before = nn.ModuleList(AttentionLayer(config) for _ in range(config.n_layers // 2))
-        self.memory = config.memory(width)
+        self.memory = config.memory.build(width)
         self.layers_after = nn.ModuleList(AttentionLayer(config) for _ in range(config.n_layers - config.n_layers // 2))
         self.to_latent = nn.Linear(width, width, bias=False)
         self.latent_step = nn.Parameter(torch.randn(1, width) * 0.02)
@@ -189,11 +194,11 @@ class Factformer(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and attend."""
-        fields = with_coordinates(frames, self.config.located_axes())
+        fields = with_coordinates(frames, self.config.coordinate_axes())
         features = self._attend(self.layers_before, self.lift(fields.movedim(1, -1)))
         return features.movedim((-1, 0), (0, -1)), None
 
-    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, skip: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Attend, take the latent step, project."""
         u = self._attend(self.layers_after, features.movedim((0, -1), (-1, 0)))
         u = self.to_latent(u) + self.latent_step[0]

@@ -13,8 +13,8 @@ Because `norm` removes the mean before S, the weights of wavenumber zero stay as
 Axes: n frame, c field, h channel. Inside, fields are (h, *grid, n), as in `ssno.models.ssno`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -24,22 +24,19 @@ from torch.nn import functional
 
 from ssno.base import require_positive
 from ssno.layers.axial import along
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution, most_modes, xavier_normal
-from ssno.models.config import MemoryConfig, OperatorConfig
+from ssno.models.config import GridConfig, ModelVariant
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
-# The description that all models with Fourier modes share: how many they keep, and fitting that to a grid.
-
-
 Fourier = TypeVar("Fourier", bound="FourierConfig")
-Full = TypeVar("Full", bound="FullFourierConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierConfig(OperatorConfig):
-    """A model that keeps the lowest Fourier modes of its features. Grids need at least `2 n_modes` points per axis."""
+class FourierConfig(GridConfig):
+    """The interface of models with Fourier modes. Grids need at least `2 n_modes` points per axis."""
 
     n_modes: int = 32
     """Wavenumbers kept along each axis."""
@@ -60,15 +57,29 @@ class FourierConfig(OperatorConfig):
         return replace(self, n_modes=min(self.n_modes, most_modes(grid)))
 
 
-# FNO and FNO-R: Fourier neural operators with memory, after the widely used 2D-in-space script.
+# FNO and FNO-R.
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullFourierConfig(FourierConfig, MemoryConfig):
-    """What FNO and FNO-R share."""
+class FNOConfig(FourierConfig):
+    """Fourier neural operator: all axes transformed at once, one matrix over channels per mode."""
 
-    mixes_modes: ClassVar[bool]
-    """Whether spectral weights are matrices over channels."""
+    model_name: ClassVar[str] = "fno"
+    variants: ClassVar[Mapping[str, ModelVariant]] = {
+        "fno-r": ModelVariant(
+            "FNO with a reduced kernel: each channel has its own spectrum; four frames as channels.",
+            {"mix_channels": False, "frames_as_channels": 4, "memory": MemoryOptions(window=0)},
+            origin="the SS-NO paper",
+        )
+    }
+    origin: ClassVar[str] = "Li et al. 2021 (FNO); with memory, Buitrago et al. 2025 (MemNO)"
+    smallest: ClassVar[Mapping[str, Any]] = {
+        "hidden_channels": 16,
+        "n_layers": 2,
+        "n_modes": 6,
+        "memory": MemoryOptions(d_state=8),
+        "head_channels": 32,
+    }
 
     hidden_channels: int = 64
     """Width of the network."""
@@ -76,73 +87,52 @@ class FullFourierConfig(FourierConfig, MemoryConfig):
     """Number of Fourier blocks, half before memory, half after."""
     head_channels: int = 256
     """Hidden width of the projection head."""
+    mix_channels: bool = True
+    """Whether spectral weights are matrices over channels, or one number per channel (FNO-R)."""
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
+    """The temporal memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("hidden_channels", "n_layers", "head_channels"):
             require_positive(name, getattr(self, name))
 
-    @classmethod
-    def tiny(cls: type[Full], **fields: Any) -> Full:
-        """Small enough for tests and first tries."""
-        small = cls(hidden_channels=16, n_layers=2, n_modes=6, memory_d_state=8, head_channels=32)
-        return replace(small, **fields)
+    @property
+    def name(self) -> str:
+        return "fno" if self.mix_channels else "fno-r"
 
-
-@dataclass(frozen=True, kw_only=True)
-class FNOConfig(FullFourierConfig):
-    """Fourier neural operator: all axes transformed at once, one matrix over channels per mode."""
-
-    name: ClassVar[str] = "fno"
-    origin: ClassVar[str] = "Li et al. 2021 (FNO); with memory, Buitrago et al. 2025 (MemNO)"
-    mixes_modes: ClassVar[bool] = True
+    def spectral_size(self, width: int) -> int:
+        """A matrix over channels, or a number per channel, for each mode in each corner of the spectrum."""
+        return super().spectral_size(width) // (1 if self.mix_channels else width)
 
     def build(self) -> "FNO":
         return FNO(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FNORConfig(FullFourierConfig):
-    """FNO with a reduced kernel: each channel has its own spectrum; four frames as channels."""
+class FNO(MemoryOperator, Pretrained):
+    """Fourier neural operator: `FNO(config)`, or `FNO(n_dims=2, n_modes=8)` with its fields."""
 
-    name: ClassVar[str] = "fno-r"
-    mixes_modes: ClassVar[bool] = False
+    config_type = FNOConfig
+    config: FNOConfig
 
-    frames_as_channels: int = 4
-    memory_window: int = 0
-
-    def spectral_size(self, width: int) -> int:
-        """Without matrices over channels."""
-        return super().spectral_size(width) // width
-
-    def build(self) -> "FNOR":
-        return FNOR(self)
-
-
-class FourierOperator(MemoryOperator, Pretrained):
-    """The network of FNO and FNO-R; the two classes below say which."""
-
-    config_type: ClassVar[type[FullFourierConfig]]
-    config: FullFourierConfig
-
-    def __init__(self, config: FullFourierConfig | None = None, **fields: Any):
+    def __init__(self, config: FNOConfig | None = None, **fields: Any):
         super().__init__()
-        self.config = config = replace(config or self.config_type(), **fields)
+        self.config = config = replace(config or FNOConfig(), **fields)
         self.lift = Pointwise(config.lifted_channels(), config.hidden_channels)
         self.blocks_before = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers // 2))
-        self.memory = config.memory(config.hidden_channels)
+        self.memory = config.memory.build(config.hidden_channels)
         self.blocks_after = nn.ModuleList(FourierBlock(config) for _ in range(config.n_layers - config.n_layers // 2))
         self.head = ChannelMLP(config.hidden_channels, hidden=config.head_channels, out_channels=config.out_channels)
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
-        fields = with_coordinates(frames, self.config.located_axes())
+        fields = with_coordinates(frames, self.config.coordinate_axes())
         features = self.lift(fields.movedim(0, -1))
         for block in self.blocks_before:
             features = functional.gelu(block(features))
         return features, None
 
-    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, skip: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Filter and project."""
         *blocks, last = self.blocks_after
         for block in blocks:
@@ -150,26 +140,14 @@ class FourierOperator(MemoryOperator, Pretrained):
         return self.head(last(features)).movedim(-1, 0)
 
 
-class FNO(FourierOperator):
-    """Fourier neural operator: `FNO(config)`, or `FNO(n_dims=2, n_modes=8)` with its fields."""
-
-    config_type = FNOConfig
-
-
-class FNOR(FourierOperator):
-    """FNO with one spectrum per channel: `FNOR(config)`, or `FNOR(n_dims=2)` with its fields."""
-
-    config_type = FNORConfig
-
-
 class FourierBlock(nn.Module):
     """Spectral convolution between two standardisations, a pointwise network, and a pointwise skip."""
 
-    def __init__(self, config: FullFourierConfig):
+    def __init__(self, config: FNOConfig):
         super().__init__()
         width = config.hidden_channels
         self.convolution = SpectralConvolution(
-            width, n_modes=config.n_modes, axes=config.n_dims, mix=config.mixes_modes
+            width, n_modes=config.n_modes, axes=config.n_dims, mix=config.mix_channels
         )
         self.network = ChannelMLP(width, hidden=width, out_channels=width)
         self.skip = Pointwise(width, width)
@@ -198,11 +176,18 @@ def standardised(field: Float[Tensor, "h *grid n"]) -> Float[Tensor, "h *grid n"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FFNOConfig(FourierConfig, MemoryConfig):
+class FFNOConfig(FourierConfig):
     """Factorised Fourier neural operator: a Fourier layer along each axis in turn, summed."""
 
-    name: ClassVar[str] = "ffno"
+    model_name: ClassVar[str] = "ffno"
     origin: ClassVar[str] = "Tran et al. 2023 (F-FNO); with memory, Buitrago et al. 2025 (MemNO)"
+    smallest: ClassVar[Mapping[str, Any]] = {
+        "hidden_channels": 16,
+        "n_layers": 2,
+        "n_modes": 6,
+        "memory": MemoryOptions(d_state=8),
+        "head_channels": 16,
+    }
 
     hidden_channels: int = 64
     """Width of the network."""
@@ -212,6 +197,8 @@ class FFNOConfig(FourierConfig, MemoryConfig):
     """Hidden width of each layer's feed-forward part, in units of the width."""
     head_channels: int = 128
     """Hidden width of the projection head."""
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
+    """The temporal memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -230,12 +217,6 @@ class FFNOConfig(FourierConfig, MemoryConfig):
     def build(self) -> "FFNO":
         return FFNO(self)
 
-    @classmethod
-    def tiny(cls, **fields: Any) -> "FFNOConfig":
-        """Small enough for tests and first tries."""
-        small = cls(hidden_channels=16, n_layers=2, n_modes=6, memory_d_state=8, head_channels=16)
-        return replace(small, **fields)
-
 
 class FFNO(MemoryOperator, Pretrained):
     """Factorised Fourier neural operator: `FFNO(config)`, or `FFNO(n_dims=2, n_modes=16)` with its fields."""
@@ -248,7 +229,7 @@ class FFNO(MemoryOperator, Pretrained):
         self.config = config = replace(config or FFNOConfig(), **fields)
         self.lift = Pointwise(config.lifted_channels(), config.hidden_channels)
         self.layers_before = nn.ModuleList(FactorisedLayer(config) for _ in range(config.n_layers // 2))
-        self.memory = config.memory(config.hidden_channels)
+        self.memory = config.memory.build(config.hidden_channels)
         self.layers_after = nn.ModuleList(
             FactorisedLayer(config) for _ in range(config.n_layers - config.n_layers // 2)
         )
@@ -261,13 +242,13 @@ class FFNO(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and filter."""
-        fields = with_coordinates(frames, self.config.located_axes())
+        fields = with_coordinates(frames, self.config.coordinate_axes())
         features = self.lift(fields.movedim(0, -1))
         for layer in self.layers_before:
             features = features + layer(features)
         return features, None
 
-    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, skip: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Filter and project."""
         *layers, last = self.layers_after
         for layer in layers:

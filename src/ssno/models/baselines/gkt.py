@@ -7,13 +7,14 @@
 
 The published count fixes the widths, not every inner detail: the split is inferred (docs/models.md).
 
-Dropout acts on K^T V and on both residual branches in training only. The public code of this model drops half of K^T V
-in evaluation as well, because it calls dropout with default arguments; `always_drop_attention=True` does the same, and
-then two predictions of one input differ. `spacing` has no effect.
+Dropout acts in training only, on K^T V, both residual branches (`DROPOUT`) and inside the feed-forward part
+(`INNER_DROPOUT`). The public code of this model drops half of K^T V in evaluation as well, because it calls dropout
+with default arguments; that is not done here. `spacing` has no effect.
 
 Axes: n frame, c field, p grid point, h channel, s head, d channel of a head.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,19 +27,26 @@ from ssno.base import require_positive
 from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fno import FourierConfig
-from ssno.models.config import FramesConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
 DECODER_LAYERS = 2
+DROPOUT, INNER_DROPOUT = 0.05, 0.025
 
 
 @dataclass(frozen=True, kw_only=True)
-class GKTConfig(FourierConfig, FramesConfig):
+class GKTConfig(FourierConfig):
     """Galerkin transformer: softmax-free linear attention over all points, then a spectral decoder."""
 
-    name: ClassVar[str] = "gkt"
+    model_name: ClassVar[str] = "gkt"
     origin: ClassVar[str] = "Cao 2021 (Galerkin Transformer); count-exact, internals inferred"
+    smallest: ClassVar[Mapping[str, Any]] = {
+        "hidden_channels": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "n_modes": 6,
+        "head_channels": 32,
+    }
 
     frames_as_channels: int = 4
     hidden_channels: int = 32
@@ -49,12 +57,6 @@ class GKTConfig(FourierConfig, FramesConfig):
     """Attention heads; they must divide the width."""
     head_channels: int = 128
     """Hidden width of the projection head."""
-    dropout: float = 0.05
-    """Dropped fraction of K^T V and of both residual branches, in training."""
-    inner_dropout: float = 0.025
-    """Dropped fraction inside the feed-forward part, in training."""
-    always_drop_attention: bool = False
-    """Drop half of K^T V, in evaluation too, as the public code does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,18 +66,9 @@ class GKTConfig(FourierConfig, FramesConfig):
             raise ValueError(
                 f"`n_heads` must divide `hidden_channels`, got {self.n_heads} for {self.hidden_channels} channels."
             )
-        for name in ("dropout", "inner_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"`{name}` is a fraction and must lie in [0, 1), got {getattr(self, name)}.")
 
     def build(self) -> "GKT":
         return GKT(self)
-
-    @classmethod
-    def tiny(cls, **fields: Any) -> "GKTConfig":
-        """Small enough for tests and first tries; without dropout."""
-        small = cls(hidden_channels=16, n_layers=2, n_heads=2, n_modes=6, head_channels=32, dropout=0.0)
-        return replace(replace(small, inner_dropout=0.0), **fields)
 
 
 class GKT(MemoryOperator, Pretrained):
@@ -91,7 +84,7 @@ class GKT(MemoryOperator, Pretrained):
         self.memory = None
         self.lift = nn.Linear(config.lifted_channels(), width)
         self.layers = nn.ModuleList(GalerkinLayer(config) for _ in range(config.n_layers))
-        self.to_decoder = Pointwise(width + len(config.located_axes()), width)
+        self.to_decoder = Pointwise(width + len(config.coordinate_axes()), width)
         self.convolutions = nn.ModuleList(
             SpectralConvolution(width, n_modes=config.n_modes, axes=config.n_dims) for _ in range(DECODER_LAYERS)
         )
@@ -102,18 +95,18 @@ class GKT(MemoryOperator, Pretrained):
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, None]:
         """Lift and attend: grid points are tokens."""
-        fields = with_coordinates(frames, self.config.located_axes())
+        fields = with_coordinates(frames, self.config.coordinate_axes())
         u = self.lift(fields.flatten(2).transpose(1, 2))  # n p h
         for layer in self.layers:
             u = layer(u)
         return u.transpose(1, 2).unflatten(2, frames.shape[2:]), None
 
-    def after(self, features: Tensor, passed: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, skip: None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Decode and project."""
-        fields = with_coordinates(features, self.config.located_axes())
+        fields = with_coordinates(features, self.config.coordinate_axes())
         u = self.to_decoder(fields.movedim(0, -1))  # h *grid n
-        for convolution, skip in zip(self.convolutions, self.skips, strict=True):
-            u = functional.silu(convolution(u) + skip(u))
+        for convolution, linear in zip(self.convolutions, self.skips, strict=True):
+            u = functional.silu(convolution(u) + linear(u))
         return self.head(u).movedim(-1, 0)
 
 
@@ -124,13 +117,12 @@ class GalerkinLayer(nn.Module):
         super().__init__()
         width = config.hidden_channels
         self.heads = config.n_heads
-        self.always_drop_attention = config.always_drop_attention
         self.query, self.key, self.value = (near_identity(width) for _ in range(3))
         # Groups of one point's channels are its heads, so this is a layer norm for each head.
         self.norm_key, self.norm_value = (nn.GroupNorm(config.n_heads, width, eps=1e-7) for _ in range(2))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(DROPOUT)
         self.feed_forward = nn.Sequential(
-            nn.Linear(width, width), nn.ReLU(), nn.Dropout(config.inner_dropout), nn.Linear(width, width)
+            nn.Linear(width, width), nn.ReLU(), nn.Dropout(INNER_DROPOUT), nn.Linear(width, width)
         )
 
     def forward(self, u: Float[Tensor, "n p h"]) -> Float[Tensor, "n p h"]:
@@ -144,8 +136,7 @@ class GalerkinLayer(nn.Module):
             self._by_head(norm(linear(u).flatten(0, 1)).view(u.shape))
             for norm, linear in ((self.norm_key, self.key), (self.norm_value, self.value))
         )
-        summary = key.transpose(-1, -2) @ value / u.shape[1]  # n s d d
-        summary = functional.dropout(summary, 0.5) if self.always_drop_attention else self.dropout(summary)
+        summary = self.dropout(key.transpose(-1, -2) @ value / u.shape[1])  # n s d d
         return (query @ summary).transpose(1, 2).flatten(2)
 
     def _by_head(self, u: Float[Tensor, "n p h"]) -> Float[Tensor, "n s p d"]:

@@ -16,8 +16,8 @@ Axes: n frame, c field, h channel, l degree, m order. Inside, fields are (lon, l
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -27,8 +27,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ssno.base import require_one_of, require_positive
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.config import MemoryConfig
+from ssno.models.config import GridConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 from ssno.transforms.sphere import SphereGrid, SphereTransform, legendre
@@ -38,12 +39,13 @@ Norm = Literal["none", "instance"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SFNOConfig(MemoryConfig):
+class SFNOConfig(GridConfig):
     """A spherical Fourier neural operator for one grid; the defaults are those of our experiment."""
 
-    name: ClassVar[str] = "sfno"
+    model_name: ClassVar[str] = "sfno"
     origin: ClassVar[str] = "Bonev et al. 2023 (SFNO)"
     grid_types: ClassVar[tuple[str, ...]] = ("sphere",)
+    smallest: ClassVar[Mapping[str, Any]] = {"grid": (16, 32), "embed_dim": 8, "memory": MemoryOptions(0, d_state=8)}
 
     n_dims: int = 2
     in_channels: int = 3
@@ -62,8 +64,9 @@ class SFNOConfig(MemoryConfig):
     """Standardise every channel of every frame after the filter (instance), which removes amplitudes."""
     residual: bool = True
     """Add the input to the output."""
-    coordinates: bool = False
-    memory_window: int = 0
+    coordinates: bool | tuple[int, ...] = False
+    memory: MemoryOptions = field(default_factory=lambda: MemoryOptions(window=0))
+    """The temporal memory; none by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,11 +101,6 @@ class SFNOConfig(MemoryConfig):
     def build(self) -> "SFNO":
         return SFNO(self)
 
-    @classmethod
-    def tiny(cls, **fields: Any) -> "SFNOConfig":
-        """Small enough for tests and first tries."""
-        return replace(cls(grid=(16, 32), embed_dim=8, memory_d_state=8), **fields)
-
 
 class SFNO(MemoryOperator, Pretrained):
     """Spherical Fourier neural operator: `SFNO(config)`, or `SFNO(grid=(64, 128))` with its fields."""
@@ -127,7 +125,7 @@ class SFNO(MemoryOperator, Pretrained):
             for i in range(config.n_layers)
         ]
         self.blocks_before = nn.ModuleList(blocks[: config.n_layers // 2])
-        self.memory = config.memory(width)
+        self.memory = config.memory.build(width)
         self.blocks_after = nn.ModuleList(blocks[config.n_layers // 2 :])
         self.project = linear(width, config.out_channels, variance=1 / width)
 
@@ -138,7 +136,7 @@ class SFNO(MemoryOperator, Pretrained):
                 f"`frames` has the grid {tuple(frames.shape[2:])}, but this model was built for {self.config.grid} on "
                 "the sphere. Build it with `config.for_grid(grid)`."
             )
-        fields = with_coordinates(frames, self.config.located_axes())
+        fields = with_coordinates(frames, self.config.coordinate_axes())
         features = self.lift(fields.permute(3, 2, 0, 1))
         if self.config.position == "latitude":
             features = features + self.latitude.t()[:, None]
@@ -149,13 +147,13 @@ class SFNO(MemoryOperator, Pretrained):
         newest = frames[:, -self.config.in_channels :][:, : self.config.out_channels]
         return features.permute(3, 1, 0, 2), newest
 
-    def after(self, features: Tensor, passed: Tensor, weights: PrecomputedWeights) -> Float[Tensor, "n c lat lon"]:
+    def after(self, features: Tensor, skip: Tensor, weights: PrecomputedWeights) -> Float[Tensor, "n c lat lon"]:
         """Filter and project."""
         features = features.permute(2, 1, 3, 0)
         for block in self.blocks_after:
             features = block(features)
         change = self.project(features).permute(2, 3, 1, 0)
-        return passed + change if self.config.residual else change
+        return skip + change if self.config.residual else change
 
 
 class SphereBlock(nn.Module):

@@ -40,7 +40,7 @@ class TrivialConfig(OperatorConfig):
 class PersistenceConfig(TrivialConfig):
     """Tomorrow is like today: predicts the newest frame again."""
 
-    name: ClassVar[str] = "persistence"
+    model_name: ClassVar[str] = "persistence"
 
     def build(self) -> "Persistence":
         return Persistence(self)
@@ -50,7 +50,7 @@ class PersistenceConfig(TrivialConfig):
 class LinearConfig(TrivialConfig):
     """Linear extrapolation from the last two frames."""
 
-    name: ClassVar[str] = "linear"
+    model_name: ClassVar[str] = "linear"
 
     def build(self) -> "Linear":
         return Linear(self)

@@ -10,7 +10,8 @@ next level and the skip. Convolutions pad with zeros. Four halvings need grids d
 Axes: n frame, c field, h channel. Inside, fields are (n, h, *grid), the layout of torch's convolutions.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -18,8 +19,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_positive
+from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
-from ssno.models.config import MemoryConfig
+from ssno.models.config import GridConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
@@ -31,14 +33,17 @@ HALVINGS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class UNetConfig(MemoryConfig):
+class UNetConfig(GridConfig):
     """U-Net: convolutions down to a sixteenth of the resolution and back, with skips."""
 
-    name: ClassVar[str] = "unet"
+    model_name: ClassVar[str] = "unet"
     origin: ClassVar[str] = "Ronneberger et al. 2015 (U-Net), as in PDEBench; memory as in the SS-NO paper"
+    smallest: ClassVar[Mapping[str, Any]] = {"hidden_channels": 8, "memory": MemoryOptions(d_state=8)}
 
     hidden_channels: int = 32
     """Width of the first level; each further level doubles it. Memory has twice this width."""
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
+    """The temporal memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,11 +55,6 @@ class UNetConfig(MemoryConfig):
 
     def build(self) -> "UNet":
         return UNet(self)
-
-    @classmethod
-    def tiny(cls, **fields: Any) -> "UNetConfig":
-        """Small enough for tests and first tries."""
-        return replace(cls(hidden_channels=8, memory_d_state=8), **fields)
 
 
 class UNet(MemoryOperator, Pretrained):
@@ -73,7 +73,7 @@ class UNet(MemoryOperator, Pretrained):
             block(narrow, wide, axes)
             for narrow, wide in zip([config.lifted_channels(), *widths[:-1]], widths, strict=True)
         )
-        self.memory = config.memory(widths[1])
+        self.memory = config.memory.build(widths[1])
         self.doubling = nn.ModuleList(
             TRANSPOSED[axes](2 * width, width, kernel_size=2, stride=2) for width in reversed(widths[:-1])
         )
@@ -108,12 +108,12 @@ class UNet(MemoryOperator, Pretrained):
                 f"`frames` holds one input on a grid of {' x '.join(map(str, grid))}, which leaves batch norm a single "
                 "number per channel at the bottleneck: it cannot train on that. Give it a larger batch or grid."
             )
-        first = self.encoder[0](with_coordinates(frames, self.config.located_axes()))
+        first = self.encoder[0](with_coordinates(frames, self.config.coordinate_axes()))
         return self.encoder[1](self.pool(first)).movedim(0, -1), first
 
-    def after(self, features: Tensor, passed: Tensor, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
+    def after(self, features: Tensor, skip: Tensor, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """The remaining encoder levels, then the decoder."""
-        levels = [passed, features.movedim(-1, 0)]
+        levels = [skip, features.movedim(-1, 0)]
         for encode in self.encoder[2:]:
             levels.append(encode(self.pool(levels[-1])))
         x = levels.pop()
