@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ssno import SSNO, SSNOConfig, Trajectories, train
 from ssno.layers.modes import Modes
 from ssno.models.operator import count_parameters
-from ssno.pde.problems.advection_diffusion import AdvectionDiffusion
+from ssno.pde.problems.heat import AdvectionDiffusion
 from ssno.plots.style import look, save
 
 DISTANCE = torch.arange(0, 32, 0.25)  # in grid points

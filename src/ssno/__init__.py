@@ -13,6 +13,7 @@ from ssno.base.provenance import package_version
 
 if TYPE_CHECKING:
     from ssno.data.load import load_dataset
+    from ssno.data.make.datasets import register_problem
     from ssno.data.trajectories import Trajectories
     from ssno.evaluation.evaluate import evaluate
     from ssno.forecasting.forecaster import Forecaster
@@ -35,6 +36,7 @@ __all__ = [
     "load_dataset",
     "load_forecaster",
     "register_model",
+    "register_problem",
     "rollout",
     "train",
 ]
@@ -49,6 +51,7 @@ HOME = {
     "load_dataset": "ssno.data.load",
     "load_forecaster": "ssno.runs.load",
     "register_model": "ssno.models.registry",
+    "register_problem": "ssno.data.make.datasets",
     "rollout": "ssno.forecasting.rollout",
     "train": "ssno.training.train",
 }

@@ -9,7 +9,7 @@ import tyro
 from ssno.cli.data_files import verify
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
-from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.heat import Heat
 
 
 @pytest.fixture

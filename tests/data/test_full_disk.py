@@ -12,7 +12,7 @@ from ssno.base.atomic_write import write_whole
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
 from ssno.data.store.verify import verify
-from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.heat import Heat
 
 
 @contextmanager

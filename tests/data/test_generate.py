@@ -18,7 +18,7 @@ from ssno.data.make.solve_shards import GenerationCost, GenerationFailed
 from ssno.data.splits import trajectory_rng
 from ssno.data.store.manifest import entries_of, read_manifest
 from ssno.data.store.verify import verify
-from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.heat import Heat
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
 
 SMALL = Heat(points=16, frames=3, waves=2, lmax=3)

@@ -16,7 +16,7 @@ from ssno.data.make.plan import Plan
 from ssno.data.make.solve_shards import GenerationFailed
 from ssno.data.store.manifest import MANIFEST
 from ssno.data.store.verify import verify
-from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.heat import Heat
 
 ORIGIN = {"ssno": "test", "commit": "test"}
 PLAN = Plan(Heat(points=64, frames=31), {"train": 60, "valid": 4}, per_shard=2)
@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
-from ssno.pde.problems.advection_diffusion import Heat
+from ssno.pde.problems.heat import Heat
 
 if __name__ == "__main__":
     plan = Plan(Heat(points=64, frames=31), {"train": 60, "valid": 4}, per_shard=2)

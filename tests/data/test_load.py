@@ -15,7 +15,7 @@ from ssno.data.splits import split_trajectories
 from ssno.data.store.convert import convert_data
 from ssno.data.store.manifest import MANIFEST, PROGRESS, read_manifest, seal
 from ssno.data.trajectories import Trajectories, concatenate
-from ssno.data.windows import TABLE, dataset_conventions
+from ssno.data.windows import CONVENTIONS, dataset_conventions
 
 
 @pytest.fixture(scope="module")
@@ -375,7 +375,7 @@ def test_files_that_do_not_belong_together_are_not_joined() -> None:
 def test_the_table_of_defaults_matches_the_conventions_of_the_literature() -> None:
     frames = {"burgers": (201, 20), "torus-vis": (200, 20), "torus-vis-force": (200, 20), "ce-rm": (21, 11)}
     for name, (stored, used) in frames.items():
-        assert len(range(stored)[TABLE[name].time_index]) == used
+        assert len(range(stored)[CONVENTIONS[name].time_index]) == used
     assert dataset_conventions("burgers").noise == 5e-3
     assert dataset_conventions("torus-vis-force").context_time == "target"
     assert dataset_conventions("ce-rm").context_time == "input"

@@ -17,7 +17,7 @@ from ssno.data.make.generate import generate
 from ssno.data.make.plan import Plan
 from ssno.data.store.manifest import MANIFEST, read_manifest, seal
 from ssno.data.store.verify import verify
-from ssno.pde.problems.advection_diffusion import AdvectionDiffusion
+from ssno.pde.problems.heat import AdvectionDiffusion
 
 PLAN = Plan(
     AdvectionDiffusion(points=16, frames=4, waves=2, lmax=3, velocity=(1.0, 0.5)),

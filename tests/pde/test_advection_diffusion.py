@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.pde.draws import drawn
 
-from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
+from ssno.pde.problems.heat import AdvectionDiffusion, Heat, LinearProblem
 
 PROBLEMS = [
     Heat(points=33, diffusivity=0.02),

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from ssno.pde.problems.advection_diffusion import Heat
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
+from ssno.pde.problems.heat import Heat
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, Problem, SolverDiverged
 from ssno.pde.problems.torus import TorusVisForce

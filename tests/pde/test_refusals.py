@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
-from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.problems.heat import AdvectionDiffusion, Heat, HeatBox
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Problem

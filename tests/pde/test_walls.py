@@ -7,7 +7,7 @@ from tests.pde.draws import drawn
 
 from ssno.evaluation.solver import interpolate
 from ssno.pde.problems.gray_scott import GrayScott
-from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.problems.heat import HeatBox
 from ssno.pde.spectral import box_axis, crop, extend, unfolded
 
 
@@ -53,7 +53,7 @@ def test_a_uniform_gray_scott_state_follows_its_ordinary_equations() -> None:
         u, v = state
         return [-u * v**2 + 0.03 * (1 - u), u * v**2 - (0.03 + problem.kill) * v]
 
-    start = problem.initial_condition(one, 16)[:, 0, 0]
+    start = problem.initial_condition(one, *problem.axes)[:, 0, 0]
     truth = solve_ivp(rate, (0, 60), start, t_eval=problem.times, rtol=1e-11, atol=1e-12).y.T
     np.testing.assert_allclose(found, truth, atol=2e-6)
 

@@ -5,7 +5,7 @@ from ssno.data.errors import DataError
 from ssno.data.files.inspection import Inspection, inspect_data
 from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
-from ssno.data.make.datasets import DATASETS, build_plan, build_problem
+from ssno.data.make.datasets import DATASETS, Size, build_plan, build_problem, register_problem
 from ssno.data.make.generate import GenerationReport, generate
 from ssno.data.make.plan import Plan
 from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
@@ -35,6 +35,7 @@ __all__ = [
     "Plan",
     "ReadOptions",
     "Reduction",
+    "Size",
     "Trajectories",
     "Verification",
     "Window",
@@ -49,6 +50,7 @@ __all__ = [
     "holdout",
     "inspect_data",
     "load_dataset",
+    "register_problem",
     "split_trajectories",
     "verify",
 ]

@@ -183,7 +183,7 @@ def _first_and_last(train: int, test: int) -> dict[str, slice]:
 
 
 EVERY_TENTH = slice(0, None, 10)
-TABLE: Mapping[str, Defaults] = {
+CONVENTIONS: dict[str, Defaults] = {
     "burgers": Defaults(slice(0, 140, 7), noise=5e-3, own_noise=3e-2, splits=_first_and_last(2048, 1000)),
     "torus-li": Defaults(resolution=64, splits=_first_and_last(1000, 200)),
     "torus-vis": Defaults(EVERY_TENTH, 21, resolution=64, context_time="target"),
@@ -197,4 +197,4 @@ TABLE: Mapping[str, Defaults] = {
 
 def dataset_conventions(name: str | None) -> Defaults:
     """The conventions of a dataset; those of no particular one if the name is not listed, or there is none."""
-    return TABLE.get(name or "", Defaults())
+    return CONVENTIONS.get(name or "", Defaults())

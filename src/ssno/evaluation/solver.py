@@ -32,7 +32,7 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
 from ssno.forecasting.scores import Scores, score_forecasts
-from ssno.pde.problems.advection_diffusion import LinearProblem
+from ssno.pde.problems.heat import LinearProblem
 from ssno.pde.problems.problem import Axis, Parameters, Problem, SolverDiverged
 from ssno.transforms.periodic import resample
 

@@ -6,17 +6,17 @@ An equation says what to solve (`spectral`, `vorticity`, `gas`, `sphere`), an in
 
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4, ifrk4
-from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat, LinearProblem
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
-from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.problems.heat import AdvectionDiffusion, Heat, HeatBox, LinearProblem
 from ssno.pde.problems.kt_foil import KTFoil, flow_of
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
+from ssno.pde.problems.spectral_problem import SpectralProblem
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
-from ssno.pde.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
+from ssno.pde.spectral import SpectralEquation, burgers, convection_equation, kuramoto_sivashinsky
 from ssno.pde.stepping import integrate
 
 __all__ = [
@@ -39,11 +39,13 @@ __all__ = [
     "SolverDiverged",
     "SpectralEquation",
     "SpectralGrid",
+    "SpectralProblem",
     "TorusLi",
     "TorusVis",
     "TorusVisForce",
     "VorticalShallowWater",
     "burgers",
+    "convection_equation",
     "etdrk4",
     "flow_of",
     "ifrk4",

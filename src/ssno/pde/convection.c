@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define LANES 8 /* as in steepening.py */
+#define LANES 8 /* as in spectral.py */
 typedef double lanes __attribute__((vector_size(8 * LANES)));
 typedef struct { lanes re, im; } complex_lanes;
 typedef struct { double re, im; } complex_number;

@@ -25,7 +25,7 @@ from ssno.native.build import library
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.problems.problem import Axis
 
-# The steepening term -(u^2 / 2)_x of Burgers and Kuramoto-Sivashinsky, and a compiled ETDRK4 step for them.
+# The convective term -(u^2 / 2)_x of Burgers and Kuramoto-Sivashinsky, and a compiled ETDRK4 step for them.
 #
 #     N_k = factor_k S_k(u),    S = transform of u^2,    factor_k = -i k / 2 / points
 #
@@ -39,7 +39,7 @@ SOURCE = Path(__file__).with_name("convection.c")
 Engine = Literal["native", "torch"]
 
 
-class Steepening:
+class Convection:
     """-(u^2 / 2)_x = factor * squared on a dealiased line, two transforms per call."""
 
     def __init__(self, grid: SpectralGrid):
@@ -150,7 +150,7 @@ def burgers(grid: SpectralGrid, *, diffusivity: float) -> SpectralEquation:
 
     Waves steepen into shocks of width about 4 diffusivity / jump, which the grid must resolve.
     """
-    return steepening_equation(grid, diffusivity * grid.laplacian())
+    return convection_equation(grid, diffusivity * grid.laplacian())
 
 
 def kuramoto_sivashinsky(grid: SpectralGrid, *, viscosity: float) -> SpectralEquation:
@@ -160,13 +160,18 @@ def kuramoto_sivashinsky(grid: SpectralGrid, *, viscosity: float) -> SpectralEqu
     hands their energy to short waves, which are damped. The result is space-time chaos.
     """
     squared = grid.wavenumbers()[0].square()
-    return steepening_equation(grid, squared - viscosity * squared.square())
+    return convection_equation(grid, squared - viscosity * squared.square())
 
 
-def steepening_equation(grid: SpectralGrid, linear: Float[Tensor, "*modes"]) -> SpectralEquation:
-    """u_t + (u^2 / 2)_x = linear u, with a compiled step where this machine has one."""
-    term = Steepening(grid)
-    step = term.compiled_step if engine(grid.shape[0]) == "native" else None
+def convection_equation(
+    grid: SpectralGrid, linear: Float[Tensor, "*modes"] | Complex[Tensor, "*modes"]
+) -> SpectralEquation:
+    """u_t + (u^2 / 2)_x = linear u in one dimension, on a dealiased grid; `linear` is the symbol of the linear part.
+
+    Real symbols (diffusion) have a compiled step where this machine can compile; complex ones (dispersion) do not.
+    """
+    term = Convection(grid)
+    step = term.compiled_step if engine(grid.shape[0]) == "native" and not linear.is_complex() else None
     return SpectralEquation(grid, linear, term.squared, term.factor, step)
 
 

@@ -1,7 +1,7 @@
 """Named datasets and their sizes: from `("ks", "paper")` to a problem and counts of trajectories.
 
 A dataset is a problem; a preset says how large. Options of the problem given by name override the preset. All sizes
-side by side: docs/data.md.
+side by side: docs/data.md. `register_problem` adds a dataset; those below are registered with it.
 
 The paper selects Burgers, TorusLi and Euler models on the test trajectories. Here test trajectories choose nothing:
 where there is no validation split (-), loading holds out the last tenth of the training trajectories for it.
@@ -11,20 +11,21 @@ deviation of CE-RM's density is 8 % too small (docs/fluids.md has all of it).
 """
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from ssno.base import unknown_name
 from ssno.data.make.plan import Plan
 from ssno.data.splits import Split
-from ssno.pde.problems.advection_diffusion import AdvectionDiffusion, Heat
+from ssno.data.windows import CONVENTIONS, Defaults
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
-from ssno.pde.problems.heat_box import HeatBox
+from ssno.pde.problems.heat import AdvectionDiffusion, Heat, HeatBox
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.pde.problems.problem import Problem
@@ -33,6 +34,7 @@ from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
 
 Preset = Literal["tiny", "small", "paper"]
 PRESETS: tuple[Preset, ...] = get_args(Preset)
+SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,46 @@ class Dataset:
 
 
 TINY = Size(8, 2, 2)
-LINEAR: Mapping[Preset, Size] = {"tiny": TINY, "small": Size(256, 32, 32), "paper": Size(1024, 128, 128)}
+SIZES: Mapping[Preset, Size] = {"tiny": TINY, "small": Size(256, 32, 32), "paper": Size(1024, 128, 128)}
+DATASETS: dict[str, Dataset] = {}
+
+
+def register_problem(
+    problem: type[SomeProblem],
+    summary: str = "",
+    sizes: Mapping[Preset, Size] = SIZES,
+    *,
+    named_by: tuple[str, ...] = (),
+    conventions: Defaults | None = None,
+) -> type[SomeProblem]:
+    """Make a dataset of a problem: a frozen dataclass whose fields are the options of the dataset. Returns the class.
+
+    `build_plan`, `load_dataset` and the commands of this process then know its `name`. May be used as a decorator.
+    `summary` is one line, by default the first of the docstring. `sizes` are trajectories per split and changed options
+    of the presets `tiny`, `small` and `paper`. The values of options `named_by` are part of the folder's name.
+    `conventions` say which frames and points to train on, and how much noise to add.
+    """
+    name = getattr(problem, "name", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ValueError(f"`name` of {problem.__name__} must be lower-case words joined by '-', as 'ks', got {name!r}.")
+    before = DATASETS.get(name)
+    if before is not None and before.problem.__qualname__ != problem.__qualname__:
+        raise ValueError(f"Dataset {name!r} is {before.problem.__name__}. Choose another `name`.")
+    if not dataclasses.is_dataclass(problem):
+        raise TypeError(f"{problem.__name__} must be a frozen dataclass whose fields are its options.")
+    if set(sizes) != set(PRESETS):
+        raise ValueError(f"`sizes` must have the presets {', '.join(PRESETS)}, got {', '.join(sizes)}.")
+    for preset, size in sizes.items():
+        try:
+            problem(**size.options)
+        except TypeError as error:
+            raise TypeError(f"{problem.__name__} cannot be built at size {preset!r}: {error}.") from error
+    DATASETS[name] = Dataset(problem, summary or (problem.__doc__ or "").split("\n")[0], sizes, named_by)
+    if conventions is not None:
+        CONVENTIONS[name] = conventions
+    return problem
+
+
 TORUS_TINY = dataclasses.replace(TINY, options={"points": 32, "solver_points": 32, "step": 0.02})
 TORUS_SMALL = Size(128, 0, 32, options={"points": 64, "solver_points": 64, "step": 0.02})
 TORUS: Mapping[Preset, Size] = {"tiny": TORUS_TINY, "small": TORUS_SMALL, "paper": Size(1000, 200, 200)}
@@ -70,73 +111,65 @@ SPHERE: Mapping[Preset, Size] = {
     "small": Size(128, 16, 32, options={"nlat": 32}),
     "paper": Size(256, 32, 32, options={"nlat": 256}),
 }
-DATASETS: Mapping[str, Dataset] = {
-    "ks": Dataset(
-        KuramotoSivashinsky,
-        "Kuramoto-Sivashinsky on [0, 64): long waves grow into chaos.",
-        {"tiny": TINY, "small": Size(512, 64, 64), "paper": Size(2048, 256, 256)},
-        named_by=("viscosity",),
-    ),
-    "burgers": Dataset(
-        Burgers,
-        "Viscous Burgers on [0, 1): waves steepen into shocks.",
-        {
-            "tiny": dataclasses.replace(TINY, options={"points": 256, "cells": 256, "frames": 41}),
-            "small": Size(256, 64, 64),
-            "paper": Size(2048, 0, 1000),
-        },
-    ),
-    "torus-li": Dataset(
-        TorusLi,
-        "Forced Navier-Stokes on the torus, one viscosity.",
-        {**TORUS, "paper": Size(1000, 0, 200)},
-    ),
-    "torus-vis": Dataset(TorusVis, "Navier-Stokes on the torus: a viscosity and a force for each trajectory.", TORUS),
-    "torus-vis-force": Dataset(TorusVisForce, "As torus-vis, with a force that drifts.", TORUS),
-    "ce-rm": Dataset(RichtmyerMeshkov, "Compressible Euler: a blast in a heavy disc, whose rim rolls up.", GAS),
-    "gce-rt": Dataset(
-        RayleighTaylor,
-        "Euler with gravity: a star with a heavy shell, into which fingers grow.",
-        {**GAS, "paper": dataclasses.replace(GAS["paper"], options={"refine": 2})},
-    ),
-    "kt-foil": Dataset(
-        KTFoil,
-        "Ideal flow past Karman-Trefftz aerofoils on point clouds, exact.",
-        {
-            "tiny": dataclasses.replace(TINY, options={"points": 512, "wall_points": 64}),
-            "small": Size(256, 32, 128, options={"points": 4096, "wall_points": 256}),
-            "paper": Size(720, 80, 200),
-        },
-        named_by=("task", "units"),
-    ),
-    "swe": Dataset(
-        ShallowWater,
-        "Shallow water on a rotating sphere: the public random states, jets and waves.",
-        SPHERE,
-        named_by=("initial",),
-    ),
-    "heat-box": Dataset(
-        HeatBox,
-        "The heat equation between walls (Dirichlet, Neumann or both), exact.",
-        {**LINEAR, "tiny": dataclasses.replace(TINY, options={"points": 32})},
-        named_by=("boundary",),
-    ),
-    "gray-scott": Dataset(
-        GrayScott,
-        "Gray-Scott patterns: periodic, in a channel or in a box; a feed rate for each trajectory.",
-        {
-            "tiny": dataclasses.replace(
-                TINY, options={"points": 32, "solver_points": 64, "frames": 12, "warm_up": 20.0}
-            ),
-            "small": Size(128, 16, 32, options={"solver_points": 64, "step": 2.0}),
-            "paper": Size(512, 64, 64),
-        },
-        named_by=("boundary",),
-    ),
-    "swe-vortical": Dataset(VorticalShallowWater, "Shallow water on a rotating sphere: balanced eddies.", SPHERE),
-    "heat": Dataset(Heat, "The heat equation in 1, 2 or 3 dimensions, exact.", LINEAR),
-    "advection-diffusion": Dataset(AdvectionDiffusion, "Heat carried by a constant wind, exact.", LINEAR),
-}
+register_problem(
+    KuramotoSivashinsky,
+    "Kuramoto-Sivashinsky on [0, 64): long waves grow into chaos.",
+    {"tiny": TINY, "small": Size(512, 64, 64), "paper": Size(2048, 256, 256)},
+    named_by=("viscosity",),
+)
+register_problem(
+    Burgers,
+    "Viscous Burgers on [0, 1): waves steepen into shocks.",
+    {
+        "tiny": dataclasses.replace(TINY, options={"points": 256, "cells": 256, "frames": 41}),
+        "small": Size(256, 64, 64),
+        "paper": Size(2048, 0, 1000),
+    },
+)
+register_problem(TorusLi, "Forced Navier-Stokes on the torus, one viscosity.", {**TORUS, "paper": Size(1000, 0, 200)})
+register_problem(TorusVis, "Navier-Stokes on the torus: a viscosity and a force for each trajectory.", TORUS)
+register_problem(TorusVisForce, "As torus-vis, with a force that drifts.", TORUS)
+register_problem(RichtmyerMeshkov, "Compressible Euler: a blast in a heavy disc, whose rim rolls up.", GAS)
+register_problem(
+    RayleighTaylor,
+    "Euler with gravity: a star with a heavy shell, into which fingers grow.",
+    {**GAS, "paper": dataclasses.replace(GAS["paper"], options={"refine": 2})},
+)
+register_problem(
+    KTFoil,
+    "Ideal flow past Karman-Trefftz aerofoils on point clouds, exact.",
+    {
+        "tiny": dataclasses.replace(TINY, options={"points": 512, "wall_points": 64}),
+        "small": Size(256, 32, 128, options={"points": 4096, "wall_points": 256}),
+        "paper": Size(720, 80, 200),
+    },
+    named_by=("task", "units"),
+)
+register_problem(
+    ShallowWater,
+    "Shallow water on a rotating sphere: the public random states, jets and waves.",
+    SPHERE,
+    named_by=("initial",),
+)
+register_problem(
+    HeatBox,
+    "The heat equation between walls (Dirichlet, Neumann or both), exact.",
+    {**SIZES, "tiny": dataclasses.replace(TINY, options={"points": 32})},
+    named_by=("boundary",),
+)
+register_problem(
+    GrayScott,
+    "Gray-Scott patterns: periodic, in a channel or in a box; a feed rate for each trajectory.",
+    {
+        "tiny": dataclasses.replace(TINY, options={"points": 32, "solver_points": 64, "frames": 12, "warm_up": 20.0}),
+        "small": Size(128, 16, 32, options={"solver_points": 64, "step": 2.0}),
+        "paper": Size(512, 64, 64),
+    },
+    named_by=("boundary",),
+)
+register_problem(VorticalShallowWater, "Shallow water on a rotating sphere: balanced eddies.", SPHERE)
+register_problem(Heat, "The heat equation in 1, 2 or 3 dimensions, exact.")
+register_problem(AdvectionDiffusion, "Heat carried by a constant wind, exact.")
 
 
 def split_name(name: str) -> tuple[str, dict[str, str]]:

@@ -27,7 +27,7 @@ from ssno.base import byte_size
 from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
 from ssno.data.make.plan import Plan, Shard, count_trajectories
-from ssno.data.make.solve_shards import GenerationCost, GenerationFailed, Report, expected_cost, produce
+from ssno.data.make.solve_shards import GenerationCost, GenerationFailed, Report, expected_cost, importable, produce
 from ssno.data.store.manifest import (
     DESCRIPTION,
     MANIFEST,
@@ -74,6 +74,11 @@ def run(
             **settings,  # type: ignore[arg-type]
         )
         return
+    if not importable(plan.problem):
+        raise GenerationFailed(
+            f"Worker processes cannot import {type(plan.problem).__qualname__}. Define it at the top level of a module "
+            "or script, or use `workers=1`."
+        )
     with spawned(min(workers, len(shards)), (plan, folder, settings)) as team:
         listen(team, list(shards), report=report, stored=stored)
 

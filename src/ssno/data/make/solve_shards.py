@@ -4,6 +4,7 @@ Trajectories are drawn, solved in batches, checked and encoded; while one shard 
 being solved. `ssno.data.make.generate` runs several of these lines at once.
 """
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,7 @@ from ssno.data.splits import trajectory_rng
 from ssno.data.store.manifest import Entry, write_note
 from ssno.data.store.storage import NotFinite, ShardEncoder
 from ssno.data.trajectories import trajectory_bytes
-from ssno.pde.problems.problem import Parameters, Solution, SolverDiverged
+from ssno.pde.problems.problem import Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.stepping import one_thread
 
 Report = Callable[[float], None]
@@ -142,6 +143,15 @@ class GenerationCost:
     disk_bytes: int
 
 
+def importable(problem: Problem) -> bool:
+    """Whether a new process finds the problem's class, which is not so for one of a function, notebook or prompt."""
+    kind = type(problem)
+    module = sys.modules.get(kind.__module__)
+    if kind.__module__ == "__main__" and getattr(module, "__file__", None) is None:
+        return False
+    return getattr(module, kind.__qualname__, None) is kind
+
+
 class _Enough(Exception):
     """The trial has run long enough."""
 
@@ -174,7 +184,8 @@ def expected_cost(
     def duration(processes: int) -> float:
         return trajectories * seconds / processes + (WORKER_START if processes > 1 else 0.0)
 
-    choices = (1, available_cores()) if workers is None else (workers,)
+    most = available_cores() if importable(plan.problem) else 1
+    choices = (1, most) if workers is None else (workers,)
     workers = min((min(choice, len(shards)) for choice in choices), key=duration)
     largest = max(shard.count for shard in shards) * trajectory_bytes(plan.problem)
     return GenerationCost(

@@ -2,10 +2,11 @@
 
     u_t = d_u laplace u - u v^2 + feed (1 - u),      v_t = d_v laplace v + u v^2 - (feed + kill) v
 
-on a square of side `length` (`ssno.pde.problems.gray_scott`). At t = 0, u = 1 and v = 0 but for Gaussian spots of
-random place and width, which turn u to 1/2 and v to 1/4. The feed rate is drawn for each trajectory from U[lowest_feed,
-highest_feed); it is the known field. `boundary` is `periodic`; `channel`, periodic along x with walls along y; or
-`walls`, walls everywhere. Walls let nothing through (Neumann).
+on a square of side `length`: a substance u is fed and consumed by an autocatalyst v, which is removed. (u, v) = (1, 0)
+is stable, but a spot of v grows, divides or winds into stripes at about feed = 0.02 to 0.06, kill = 0.05 to 0.065.
+At t = 0, u = 1 and v = 0 but for Gaussian spots of random place and width, which turn u to 1/2 and v to 1/4. The feed
+rate is drawn for each trajectory from U[lowest_feed, highest_feed); it is the context field. `boundary` is `periodic`;
+`channel`, periodic along x with walls along y; or `walls`, walls everywhere. Walls let nothing through (Neumann).
 
 ETDRK4 in time; walls by unfolding (`ssno.pde.spectral`), which solves on twice the points along a walled axis.
 Frames against those on 256^2 points at the same places, worst of four periodic trajectories:
@@ -26,28 +27,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.base.checks import in_units
-from ssno.pde.grids import SpectralGrid, check_at_least, check_multiple, check_positive
-from ssno.pde.integrators import etdrk4
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.spectral import SpectralCoefficients, SpectralEquation, Wall, box_axis, crop, extend, unfolded
-from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames, steps_between
-
-# Gray-Scott: a substance u is fed and consumed by an autocatalyst v, which is removed.
-#
-#     u_t = d_u laplace u - u v^2 + feed (1 - u),      v_t = d_v laplace v + u v^2 - (feed + kill) v
-#
-# (u, v) = (1, 0) is stable, but a spot of v grows, divides or winds into stripes, depending on feed and kill:
-# everything happens at about feed = 0.02 to 0.06, kill = 0.05 to 0.065. Diffusion and the linear rates are integrated
-# exactly.
-#
-# Axes: b trajectory, c = 2 (u, v), *modes.
+from ssno.base.checks import require_one_of
+from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
+from ssno.pde.problems.problem import Axis, Parameters
+from ssno.pde.problems.spectral_problem import SpectralProblem
+from ssno.pde.spectral import SpectralCoefficients, SpectralEquation, Wall, box_axis
 
 
 def gray_scott(
     grid: SpectralGrid, *, diffusivities: tuple[float, float], feed: Float[Tensor, " b"], kill: float
 ) -> SpectralEquation:
-    """The equations above with a feed rate for each trajectory, in any number of dimensions."""
+    """The equations above with a feed rate for each trajectory, in any number of dimensions.
+
+    Diffusion and the linear rates are integrated exactly. Axes: b trajectory, c = 2 (u, v), *modes.
+    """
     ones = (1,) * len(grid.axes)
     removed = torch.stack([feed, feed + kill], dim=1).reshape(-1, 2, *ones)
     spread = torch.tensor(diffusivities, dtype=torch.float64).reshape(1, 2, *ones)
@@ -62,14 +55,11 @@ def gray_scott(
     return SpectralEquation(grid, spread * grid.laplacian() - removed, nonlinear)
 
 
-# Gray-Scott patterns in a periodic square, between two walls, or in a box: spots that divide, stripes that wind.
-
 WallCondition = Literal["periodic", "channel", "walls"]
-BLOCK = 2
 
 
 @dataclass(frozen=True)
-class GrayScott(Problem):
+class GrayScott(SpectralProblem):
     """The problem; see the top of this module. `step` is the longest time step, `warm_up` the time before frame 0.
 
     The solver works on `solver_points` points per side of the square, of which every n-th is stored.
@@ -95,18 +85,12 @@ class GrayScott(Problem):
     context_fields: ClassVar[tuple[str, ...]] = ("feed",)
 
     def __post_init__(self) -> None:
-        if self.boundary not in get_args(WallCondition):
-            raise ValueError(f"`boundary` must be one of {get_args(WallCondition)}, got {self.boundary!r}.")
+        require_one_of("boundary", self.boundary, get_args(WallCondition))
+        super().__post_init__()
         rates = {name: getattr(self, name) for name in ("diffusivity_u", "diffusivity_v", "lowest_feed", "kill")}
-        check_positive(length=self.length, frame_interval=self.frame_interval, step=self.step, **rates)
-        check_at_least(2, frames=self.frames)
+        check_positive(**rates)
         check_at_least(1, spots=self.spots)
         check_at_least(8, solver_points=self.solver_points)
-        check_multiple("solver_points", self.solver_points, self.points)
-        if not 0 <= self.warm_up < np.inf or not in_units(self.warm_up, self.frame_interval).is_integer():
-            raise ValueError(
-                f"`warm_up` must be a multiple of `frame_interval`, got {self.warm_up} and {self.frame_interval}."
-            )
         if self.highest_feed < self.lowest_feed:
             raise ValueError(
                 f"`highest_feed` must be at least `lowest_feed`, got {self.highest_feed} and {self.lowest_feed}."
@@ -114,36 +98,24 @@ class GrayScott(Problem):
 
     @property
     def walls(self) -> tuple[Wall, Wall]:
-        """The boundary along x and y."""
         return (
             "neumann" if self.boundary == "walls" else "periodic",
             "periodic" if self.boundary == "periodic" else "neumann",
         )
 
-    def _axes(self, points: int) -> tuple[Axis, ...]:
-        return tuple(box_axis(name, self.length, points, wall) for name, wall in zip("xy", self.walls, strict=True))
-
     @property
-    def axes(self) -> tuple[Axis, ...]:
-        fine = self._axes(self.solver_points)
-        return tuple(Axis(a.name, a.length, self.points, a.offset, a.periodic) for a in fine)
+    def solver_axes(self) -> tuple[Axis, ...]:
+        """Cell centres also along periodic axes, so that all boundaries share one grid."""
+        sides = zip("xy", self.walls, strict=True)
+        return tuple(box_axis(name, self.length, self.solver_points, wall) for name, wall in sides)
 
     @property
     def times(self) -> Float[np.ndarray, " t"]:
         return self.warm_up + self.frame_interval * np.arange(self.frames)
 
     @property
-    def solver(self) -> str:
-        return "etdrk4"
-
-    @property
-    def solver_options(self) -> dict[str, str | int | float | bool]:
-        dt = self.frame_interval / steps_between(self.frame_interval, self.step)
-        return {"points": self.solver_points, "dt": dt, "dealias": True, "block": BLOCK}
-
-    @property
     def preferred_batch(self) -> int:
-        return BLOCK
+        return 2
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Feed rate, and places (as fractions of the side) and widths of the spots."""
@@ -153,10 +125,9 @@ class GrayScott(Problem):
             "width": rng.uniform(0.02, 0.06, size=self.spots),
         }
 
-    def initial_condition(self, parameters: Parameters, points: int) -> Float[np.ndarray, "2 x y"]:
-        """u and v at t = 0 on a grid of any size."""
+    def initial_condition(self, parameters: Parameters, *axes: Axis) -> Float[np.ndarray, "2 x y"]:
         shapes = []
-        for dim, (axis, wall) in enumerate(zip(self._axes(points), self.walls, strict=True)):
+        for dim, (axis, wall) in enumerate(zip(axes, self.walls, strict=True)):
             place = parameters["place"][:, dim, None]
             images = (place - 1, place, place + 1) if wall == "periodic" else (-place, place, 2 - place)
             gaps = [(axis.coordinates() / self.length - image) / parameters["width"][:, None] for image in images]
@@ -165,30 +136,13 @@ class GrayScott(Problem):
         spots = 1 - np.exp(-bumps)  # overlapping spots do not add up beyond one
         return np.stack([1 - 0.5 * spots, 0.25 * spots])
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
-        axes = self._axes(self.solver_points)
-        grid = SpectralGrid(unfolded(axes), dealias=True)
-        steps = steps_between(self.frame_interval, self.step)
-        dt, stride = self.frame_interval / steps, self.solver_points // self.points
-        waited = int(in_units(self.warm_up, self.frame_interval))
+    def equation(self, grid: SpectralGrid, parameters: Sequence[Parameters]) -> SpectralEquation:
+        spread = (self.diffusivity_u, self.diffusivity_v)
+        return gray_scott(grid, diffusivities=spread, feed=torch.from_numpy(self._feed(parameters)), kill=self.kill)
 
-        def solve_block(block: list[Parameters], frame_done: FrameDone) -> np.ndarray:
-            feed = torch.tensor([float(one["feed"]) for one in block], dtype=torch.float64)
-            spread = (self.diffusivity_u, self.diffusivity_v)
-            equation = gray_scott(grid, diffusivities=spread, feed=feed, kill=self.kill)
-            initial = np.stack([extend(self.initial_condition(one, self.solver_points), self.walls) for one in block])
-            frames = spectral_frames(
-                etdrk4(equation, dt),
-                grid,
-                initial,
-                dt=dt,
-                frames=waited + self.frames,
-                steps_per_frame=steps,
-                stride=stride,
-                frame_done=lambda done: frame_done(max(0, done - waited)),
-            )
-            return crop(frames[:, waited:], self.axes)
+    def context(self, parameters: Sequence[Parameters]) -> Float[np.ndarray, "n 1 1 x y"]:
+        feed = self._feed(parameters)[:, None, None, None, None]
+        return np.broadcast_to(feed, (len(feed), 1, 1, self.points, self.points))
 
-        state = in_blocks(solve_block, parameters, size=BLOCK, frames=self.frames, progress=progress)
-        feed = np.array([float(one["feed"]) for one in parameters])
-        return Solution(state, np.broadcast_to(feed[:, None, None, None, None], (len(feed), 1, 1, *state.shape[3:])))
+    def _feed(self, parameters: Sequence[Parameters]) -> Float[np.ndarray, " n"]:
+        return np.array([float(one["feed"]) for one in parameters])

@@ -19,23 +19,19 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.grids import SpectralGrid, check_at_least, check_multiple, check_positive
+from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
 from ssno.pde.initial_conditions import draw_waves, sine_waves
-from ssno.pde.integrators import etdrk4
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
-from ssno.pde.spectral import engine, kuramoto_sivashinsky
-from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames, steps_between
-
-BLOCK = 64
+from ssno.pde.problems.problem import Axis, Parameters
+from ssno.pde.problems.spectral_problem import SpectralProblem
+from ssno.pde.spectral import SpectralEquation, engine, kuramoto_sivashinsky
 
 
 @dataclass(frozen=True)
-class KuramotoSivashinsky(Problem):
+class KuramotoSivashinsky(SpectralProblem):
     """The problem; see the top of this module for the equation.
 
     Wavenumbers are drawn from [1, lmax): `lmax=9` gives 1 ... 8. The published text says 21 waves, the code that
-    made the data draws 10; `waves=21` gives the text. `step` is the longest step allowed. The solver works on
-    `solver_points` points, of which every (solver_points / points)-th is stored.
+    made the data draws 10; `waves=21` gives the text.
     """
 
     viscosity: float = 0.075
@@ -52,10 +48,10 @@ class KuramotoSivashinsky(Problem):
     fields: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:
-        check_positive(viscosity=self.viscosity, length=self.length, end_time=self.end_time, step=self.step)
-        check_at_least(2, frames=self.frames, lmax=self.lmax)
+        super().__post_init__()
+        check_positive(viscosity=self.viscosity)
         check_at_least(1, waves=self.waves)
-        check_multiple("solver_points", self.solver_points, self.points)
+        check_at_least(2, lmax=self.lmax)
         if 3 * (self.lmax - 1) >= self.solver_points:
             raise ValueError(
                 f"`solver_points` must exceed 3 (lmax - 1) to carry all waves, got {self.solver_points} and "
@@ -63,65 +59,22 @@ class KuramotoSivashinsky(Problem):
             )
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
-        return (Axis("x", self.length, self.points),)
-
-    @property
-    def times(self) -> Float[np.ndarray, " t"]:
-        return np.linspace(0, self.end_time, self.frames)
-
-    @property
-    def steps_per_frame(self) -> int:
-        return steps_between(self.end_time / (self.frames - 1), self.step)
-
-    @property
-    def dt(self) -> float:
-        """The step really taken: the frame interval divided evenly."""
-        return self.end_time / (self.frames - 1) / self.steps_per_frame
-
-    @property
-    def solver(self) -> str:
-        return "etdrk4"
-
-    @property
     def solver_options(self) -> dict[str, str | int | float | bool]:
-        points = self.solver_points
-        return {"points": points, "dt": self.dt, "dealias": True, "block": BLOCK, "engine": engine(points)}
-
-    @property
-    def preferred_batch(self) -> int:
-        return BLOCK
+        return {**super().solver_options, "engine": engine(self.solver_points)}
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Amplitude, phase and wavenumber of every wave."""
         drawn = draw_waves(rng, waves=self.waves, low=1, high=self.lmax, dimensions=1)
         return {**drawn, "wavenumber": drawn["wavenumber"][:, 0]}
 
-    def initial_condition(self, parameters: Parameters, axis: Axis) -> Float[np.ndarray, " l"]:
-        """u(x, 0) of one trajectory on any grid."""
+    def initial_condition(self, parameters: Parameters, *axes: Axis) -> Float[np.ndarray, " l"]:
         return sine_waves(
-            [axis.coordinates()],
-            [self.length],
+            [axis.coordinates() for axis in axes],
+            [axis.length for axis in axes],
             amplitude=parameters["amplitude"],
             wavenumber=parameters["wavenumber"][:, None],
             phase=parameters["phase"],
         )
 
-    def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
-        axis = Axis("x", self.length, self.solver_points)
-        grid = SpectralGrid([axis], dealias=True)
-        step = etdrk4(kuramoto_sivashinsky(grid, viscosity=self.viscosity), self.dt)
-
-        def solve_block(block: list[Parameters], frame_done: FrameDone) -> np.ndarray:
-            return spectral_frames(
-                step,
-                grid,
-                np.stack([self.initial_condition(one, axis) for one in block])[:, None],
-                dt=self.dt,
-                frames=self.frames,
-                steps_per_frame=self.steps_per_frame,
-                stride=self.solver_points // self.points,
-                frame_done=frame_done,
-            )
-
-        return Solution(in_blocks(solve_block, parameters, size=BLOCK, frames=self.frames, progress=progress))
+    def equation(self, grid: SpectralGrid, parameters: Sequence[Parameters]) -> SpectralEquation:
+        return kuramoto_sivashinsky(grid, viscosity=self.viscosity)
