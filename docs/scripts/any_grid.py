@@ -15,8 +15,8 @@ from torch import nn
 from ssno import load_dataset, load_forecaster
 from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.forecasting.scores import score
 from ssno.plots.style import save
 

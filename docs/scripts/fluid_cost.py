@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ssno.base.provenance import provenance
-from ssno.data.make.datasets import DATASETS, build_problem
+from ssno.data.datasets import DATASETS, build_problem
 
 RESULT = Path(__file__).parents[2] / "results" / "cost-fluids.json"
 PROTOTYPE = {"torus-li": 37.0, "torus-vis": 37.0, "torus-vis-force": 37.0, "ce-rm": 48.0, "gce-rt": 70.0}

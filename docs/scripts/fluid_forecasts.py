@@ -13,7 +13,7 @@ import tyro
 
 from ssno.base.json_io import to_text
 from ssno.base.provenance import provenance
-from ssno.data.make.datasets import build_problem
+from ssno.data.datasets import build_problem
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.spectra import energy_spectrum

@@ -17,8 +17,8 @@ from torch.nn import functional
 from ssno import Trajectories, load_dataset
 from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.layers import BidirectionalScan, ModeOptions
 
 ROOT = Path(__file__).parents[2]

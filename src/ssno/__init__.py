@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ssno.base.provenance import package_version
 
 if TYPE_CHECKING:
+    from ssno.data.datasets import register_problem
     from ssno.data.load import load_dataset
-    from ssno.data.make.datasets import register_problem
     from ssno.data.trajectories import Trajectories
     from ssno.evaluation.evaluate import evaluate
     from ssno.forecasting.forecaster import Forecaster
@@ -51,7 +51,7 @@ HOME = {
     "load_dataset": "ssno.data.load",
     "load_forecaster": "ssno.runs.load",
     "register_model": "ssno.models.registry",
-    "register_problem": "ssno.data.make.datasets",
+    "register_problem": "ssno.data.datasets",
     "rollout": "ssno.forecasting.rollout",
     "train": "ssno.training.train",
 }

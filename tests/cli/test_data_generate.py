@@ -12,10 +12,9 @@ import tyro
 from ssno.cli import data_generate
 from ssno.cli.data_generate import generate
 from ssno.cli.options import parse_part
-from ssno.data.make.datasets import DATASETS
-from ssno.data.make.solve_shards import GenerationFailed
-from ssno.data.store.manifest import read_manifest
-from ssno.data.store.verify import verify
+from ssno.data.datasets import DATASETS
+from ssno.data.manifest import read_manifest, verify
+from ssno.data.solve_shards import GenerationFailed
 
 OPTIONS = {"resolution": 16, "frames": 3, "waves": 2, "lmax": 3, "train": 5, "valid": 2, "test": 0, "jobs": 1}
 SMALL = [text for name, value in OPTIONS.items() for text in (f"--{name}", str(value))]

@@ -7,8 +7,8 @@ import pytest
 import tyro
 
 from ssno.cli.data_files import verify
-from ssno.data.make.generate import generate
-from ssno.data.make.plan import Plan
+from ssno.data.datasets import Plan
+from ssno.data.generation import generate
 from ssno.pde.problems.heat import Heat
 
 

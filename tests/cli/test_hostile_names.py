@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ssno.cli.main import main
-from ssno.data.store.convert import convert_data
+from ssno.data.convert import convert_data
 from ssno.data.trajectories import Trajectories
 
 FIELDS = ["u$^$", "[/red]\x1b[2J\u202e"]

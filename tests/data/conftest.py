@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.data import public_files as writers
 
-from ssno.data.files.sandbox import parent as probe
-from ssno.data.files.sandbox import parent as sandbox
-from ssno.data.files.sandbox.child import reply
+from ssno.data.sandbox import parent as probe
+from ssno.data.sandbox import parent as sandbox
+from ssno.data.sandbox.child import reply
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Forget the files that this process keeps open for reading, so that a test can replace them."""
 
-from ssno.data.files import arrays
+from ssno.data.readers import arrays
 
 
 def close_files() -> None:

@@ -15,12 +15,12 @@ import pytest
 import torch
 
 from ssno.data.errors import DataError
-from ssno.data.files.inspection import inspect_data
-from ssno.data.files.readers.airfrans import case_fields, contour_order, inlet_of, open_airfrans, open_file
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.sandbox.parent import contents_of
-from ssno.data.files.sandbox.vtk_xml import read_vtk
 from ssno.data.load import load_dataset
+from ssno.data.readers.airfrans import case_fields, contour_order, inlet_of, open_airfrans, open_file
+from ssno.data.readers.inspection import inspect_data
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.sandbox.parent import contents_of
+from ssno.data.sandbox.vtk_xml import read_vtk
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.cloud_scores import CloudScores, contour_force, lift_coefficient
 from ssno.pde.problems.kt_foil import Foil, FoilFlow

@@ -6,13 +6,13 @@ import h5py
 import numpy as np
 import pytest
 
+from ssno.data import convert
+from ssno.data.convert import convert_data, divided, finite_only, plan_shards
 from ssno.data.errors import DataError
-from ssno.data.files.inspection import open_sets
-from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset
-from ssno.data.store import convert
-from ssno.data.store.convert import convert_data, divided, finite_only, plan_shards
-from ssno.data.store.verify import verify
+from ssno.data.manifest import verify
+from ssno.data.readers.inspection import open_sets
+from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from ssno.cli.main import main
 from ssno.data.errors import DataError
-from ssno.data.files.readers.registry import examine
-from ssno.data.files.sandbox.csv_text import LARGEST, line_of, read_head, read_numbers
 from ssno.data.load import load_dataset
+from ssno.data.readers.registry import examine
+from ssno.data.sandbox.csv_text import LARGEST, line_of, read_head, read_numbers
 from ssno.data.units import PhysicalUnits
 
 N, T, X, Y = 4, 5, 8, 6

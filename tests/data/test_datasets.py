@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.load import load_dataset
-from ssno.data.make.datasets import (
+from ssno.data.datasets import (
     DATASETS,
     PRESETS,
     build_plan,
@@ -14,7 +13,8 @@ from ssno.data.make.datasets import (
     generate_command,
     split_name,
 )
-from ssno.data.make.plan import count_trajectories
+from ssno.data.load import load_dataset
+from ssno.data.manifest import count_trajectories
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 

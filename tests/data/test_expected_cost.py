@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ssno.data.make import solve_shards as module
-from ssno.data.make.plan import Plan
-from ssno.data.make.solve_shards import encode, expected_cost
+from ssno.data import solve_shards as module
+from ssno.data.datasets import Plan
+from ssno.data.solve_shards import encode, expected_cost
 from ssno.data.trajectories import trajectory_bytes
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 

@@ -6,10 +6,10 @@ import pytest
 from scipy.io import savemat
 
 from ssno.data.errors import DataError
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.readers.registry import examine, open_file, reader_for
-from ssno.data.files.sandbox import parent as whole_arrays
 from ssno.data.load import load_dataset
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import examine, open_file, reader_for
+from ssno.data.sandbox import parent as whole_arrays
 from ssno.data.windows import Window, dataset_conventions, slot_context
 
 LI = "NavierStokes_V1e-5_N1200_T20.mat"

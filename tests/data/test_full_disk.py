@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ssno.base.atomic_write import write_whole
-from ssno.data.make.generate import generate
-from ssno.data.make.plan import Plan
-from ssno.data.store.verify import verify
+from ssno.data.datasets import Plan
+from ssno.data.generation import generate
+from ssno.data.manifest import verify
 from ssno.pde.problems.heat import Heat
 
 

@@ -12,12 +12,11 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.make.generate import check_room, generate
-from ssno.data.make.plan import Plan
-from ssno.data.make.solve_shards import GenerationCost, GenerationFailed
+from ssno.data.datasets import Plan
+from ssno.data.generation import check_room, generate
+from ssno.data.manifest import entries_of, read_manifest, verify
+from ssno.data.solve_shards import GenerationCost, GenerationFailed
 from ssno.data.splits import trajectory_rng
-from ssno.data.store.manifest import entries_of, read_manifest
-from ssno.data.store.verify import verify
 from ssno.pde.problems.heat import Heat
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ssno.data.make.generate import generate, run
-from ssno.data.make.plan import Plan
-from ssno.data.make.solve_shards import GenerationFailed
-from ssno.data.store.manifest import MANIFEST
-from ssno.data.store.verify import verify
+from ssno.data.datasets import Plan
+from ssno.data.generation import generate, run
+from ssno.data.manifest import MANIFEST, verify
+from ssno.data.solve_shards import GenerationFailed
 from ssno.pde.problems.heat import Heat
 
 ORIGIN = {"ssno": "test", "commit": "test"}
@@ -23,8 +22,8 @@ PLAN = Plan(Heat(points=64, frames=31), {"train": 60, "valid": 4}, per_shard=2)
 SCRIPT = """
 import sys
 from pathlib import Path
-from ssno.data.make.generate import generate
-from ssno.data.make.plan import Plan
+from ssno.data.generation import generate
+from ssno.data.datasets import Plan
 from ssno.pde.problems.heat import Heat
 
 if __name__ == "__main__":

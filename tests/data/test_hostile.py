@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files.readers.airfrans import read_piece
-from ssno.data.files.sandbox import parent as probe
-from ssno.data.files.sandbox import parent as sandbox
 from ssno.data.load import load_dataset
+from ssno.data.readers.airfrans import read_piece
+from ssno.data.sandbox import parent as probe
+from ssno.data.sandbox import parent as sandbox
 
 CASE = "airFoil2D_SST_43.597_5.932_3.551_3.1_1.0_18.252"
 LIMIT = 2**30 + 2**28  # of a child process: what it may take, and the libraries in it

@@ -8,9 +8,9 @@ import pytest
 from ssno.base.terminal import Console
 from ssno.cli.data_inspect import show
 from ssno.data.errors import DataError
-from ssno.data.files.inspection import duplicates, frame_hashes, frozen, inspect_data, leak
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.suggest import suggest_axes
+from ssno.data.readers.inspection import duplicates, frame_hashes, frozen, inspect_data, leak
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.suggest import suggest_axes
 from ssno.data.trajectories import Trajectories
 
 

@@ -7,13 +7,13 @@ import h5py
 import numpy as np
 import pytest
 
+from ssno.data.convert import convert_data
+from ssno.data.datasets import build_plan
 from ssno.data.errors import DataError
+from ssno.data.generation import generate
 from ssno.data.load import load_dataset, parse_index
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
+from ssno.data.manifest import MANIFEST, PROGRESS, read_manifest, seal
 from ssno.data.splits import split_trajectories
-from ssno.data.store.convert import convert_data
-from ssno.data.store.manifest import MANIFEST, PROGRESS, read_manifest, seal
 from ssno.data.trajectories import Trajectories, concatenate
 from ssno.data.windows import CONVENTIONS, dataset_conventions
 
@@ -99,9 +99,9 @@ def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated,
         load_dataset("heat", preset="paper", root=generated[0])
     with pytest.raises(FileNotFoundError, match="no file or folder 'kz', and no dataset of that name"):
         load_dataset("kz")
-    with pytest.raises(ValueError, match="`preset` must be one of tiny, small, paper, got 'huge'"):
+    with pytest.raises(ValueError, match="Unknown preset `huge`. Known: tiny, small, paper"):
         load_dataset("ks", preset="huge")
-    with pytest.raises(ValueError, match="`split` must be one of train, valid, test, all, got 'training'"):
+    with pytest.raises(ValueError, match="`split` must be one of 'train', 'valid', 'test', 'all', got 'training'"):
         load_dataset("ks", "training")
 
 

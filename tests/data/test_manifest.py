@@ -8,10 +8,10 @@ import pytest
 
 from ssno.base.json_io import DocumentError
 from ssno.data.errors import DataError
-from ssno.data.make.plan import Shard
-from ssno.data.store.manifest import (
+from ssno.data.manifest import (
     MANIFEST,
     Entry,
+    Shard,
     entries_of,
     finished_shards,
     note_path,

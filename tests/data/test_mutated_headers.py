@@ -19,10 +19,10 @@ from scipy.io import savemat
 from tests.data.airfrans_files import Encoding, Writer, write_airfrans
 
 from ssno.cli.main import is_mistake
-from ssno.data.files.readers.airfrans import case_fields, is_airfrans, open_airfrans
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.sandbox.parent import _examined
 from ssno.data.load import load_dataset, open_folder
+from ssno.data.readers.airfrans import case_fields, is_airfrans, open_airfrans
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.sandbox.parent import _examined
 
 VALUES: list[Any] = [
     None,

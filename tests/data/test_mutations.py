@@ -10,12 +10,12 @@ import pytest
 from scipy.io import savemat
 from tests.data.open_files import close_files
 
+from ssno.data.datasets import build_plan
 from ssno.data.errors import DataError
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.readers.registry import open_contents
-from ssno.data.files.sandbox.parent import _examined, contents_of
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
+from ssno.data.generation import generate
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import open_contents
+from ssno.data.sandbox.parent import _examined, contents_of
 
 PATIENCE = 20.0  # seconds of computing, here and in child processes, each of which may take two
 LARGE = (0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFFFFFFFFFF, 2**63 - 1, 2**40, 1)

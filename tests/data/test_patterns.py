@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import MemoryArray, Packing
-from ssno.data.files.blocks import Block, Part
-from ssno.data.files.patterns import Pattern, parse_pattern
+from ssno.data.readers.arrays import MemoryArray, Packing
+from ssno.data.readers.blocks import Block, Part, Pattern, parse_pattern
 
 
 def test_short_and_long_words_mean_the_same() -> None:

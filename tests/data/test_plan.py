@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ssno.data.make.plan import Plan, default_per_shard, problem_options
+from ssno.data.datasets import Plan, default_per_shard, problem_options
 from ssno.data.trajectories import trajectory_bytes
 from ssno.pde.problems.heat import AdvectionDiffusion, Heat
 from ssno.pde.problems.problem import Problem

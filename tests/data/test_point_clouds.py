@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssno.data.datasets import Plan, build_plan, build_problem, folder_name
 from ssno.data.errors import DataError
+from ssno.data.generation import generate
 from ssno.data.load import load_dataset
-from ssno.data.make.datasets import build_plan, build_problem, folder_name
-from ssno.data.make.generate import generate
-from ssno.data.make.plan import Plan
 from ssno.data.splits import trajectory_rng
 from ssno.data.trajectories import Trajectories, concatenate
 from ssno.pde.problems.kt_foil import KTFoil

@@ -14,13 +14,13 @@ from scipy.io import savemat
 from scipy.sparse import csc_array
 
 from ssno.data.errors import DataError
-from ssno.data.files.sandbox import parent as probe
-from ssno.data.files.sandbox import parent as sandbox
-from ssno.data.files.sandbox import parent as whole_arrays
-from ssno.data.files.sandbox.child import examine
-from ssno.data.files.sandbox.hdf5 import MAX_CHUNK
-from ssno.data.files.sandbox.parent import Child, contents_of
-from ssno.data.files.sandbox.report import whole_limit
+from ssno.data.sandbox import parent as probe
+from ssno.data.sandbox import parent as sandbox
+from ssno.data.sandbox import parent as whole_arrays
+from ssno.data.sandbox.child import examine
+from ssno.data.sandbox.hdf5 import MAX_CHUNK
+from ssno.data.sandbox.parent import Child, contents_of
+from ssno.data.sandbox.report import whole_limit
 
 
 @pytest.fixture
@@ -414,7 +414,7 @@ def test_the_child_is_replaced_after_a_crash(tmp_path, monkeypatch) -> None:
 def test_the_child_has_no_torch_and_limited_memory(tmp_path, monkeypatch) -> None:
     question = sandbox.BOOT.replace(
         "main()",
-        "import json, resource, ssno.data.files.sandbox.child as c\nsys.stdin.readline(); c.limit_memory(2**30)\n"
+        "import json, resource, ssno.data.sandbox.child as c\nsys.stdin.readline(); c.limit_memory(2**30)\n"
         "limit = resource.getrlimit(resource.RLIMIT_DATA)[0]\n"
         "print(json.dumps({'torch': 'torch' in sys.modules, 'limit': limit}), flush=True)",
     )

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.grids import axis_from_coordinates, box, uniform_step
-from ssno.data.reduction import Reduction
+from ssno.data.grids import Reduction, axis_from_coordinates, box, uniform_step
 from ssno.data.trajectories import Trajectories
 
 
@@ -81,7 +80,7 @@ def test_one_number_scales_all_axes_and_a_tuple_sets_each() -> None:
         (5, "mean", "`points` along x must divide 16 for reduction 'mean', got 5"),
         (32, "stride", "`points` along x must be between 1 and 16, got 32"),
         ((8, 8), "stride", r"`points` must have one number per axis \(1\)"),
-        (8, "median", "`reduction` must be 'stride', 'mean' or 'spectral', got 'median'"),
+        (8, "median", "`reduction` must be one of 'stride', 'mean', 'spectral', got 'median'"),
     ],
 )
 def test_impossible_reductions_are_refused(as_users_call_it, points, how, message) -> None:

@@ -11,8 +11,8 @@ import pytest
 from jaxtyping import Float
 
 from ssno.data import DATASETS, Plan, Size, build_plan, build_problem, generate, load_dataset, register_problem
-from ssno.data.make.datasets import SIZES
-from ssno.data.make.solve_shards import GenerationFailed, encode, importable
+from ssno.data.datasets import SIZES
+from ssno.data.solve_shards import GenerationFailed, encode, importable
 from ssno.data.windows import CONVENTIONS, Defaults, dataset_conventions
 from ssno.pde import Axis, Parameters, SpectralEquation, SpectralGrid, SpectralProblem, convection_equation
 

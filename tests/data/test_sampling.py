@@ -8,9 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.files.inspection import inspect_data, open_sets
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.sampling import WINDOW, coarseness, sampled, spread
+from ssno.data.readers.inspection import WINDOW, coarseness, inspect_data, open_sets, sampled, spread
+from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 
 MIB = 2**20
@@ -70,7 +69,7 @@ def test_spread_counts_the_windows_around_what_is_read(tmp_path) -> None:
 
 
 def test_a_leak_is_found_between_files_in_different_orders(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.data.files.sampling.WINDOW", 256)  # as if the files were large
+    monkeypatch.setattr("ssno.data.readers.inspection.WINDOW", 256)  # as if the files were large
     values = np.random.default_rng(0).normal(size=(1, 64, 30, 200)).astype(np.float32)
     np.save(tmp_path / "last.npy", values)
     np.save(tmp_path / "first.npy", np.asfortranarray(values))

@@ -33,5 +33,5 @@ def test_impossible_trajectories_are_refused() -> None:
         trajectory_rng(-1, "train", 0)
     with pytest.raises(ValueError, match="`index` must be 0 or more, got -2"):
         trajectory_rng(0, "train", -2)
-    with pytest.raises(ValueError, match="`split` must be one of train, valid, test, got 'val'"):
+    with pytest.raises(ValueError, match="`split` must be one of 'train', 'valid', 'test', got 'val'"):
         trajectory_rng(0, "val", 0)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.store.storage import Layout, NotFinite, ShardEncoder
+from ssno.data.storage import Layout, NotFinite, ShardEncoder
 from ssno.pde.problems.problem import Axis
 
 TIMES = np.linspace(0, 1, 5)

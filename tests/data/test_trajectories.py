@@ -13,10 +13,9 @@ from tests.data.open_files import close_files
 
 from ssno.data import trajectories
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import H5Array, Stamp
-from ssno.data.files.blocks import Block, Part
-from ssno.data.files.patterns import parse_pattern
 from ssno.data.grids import box
+from ssno.data.readers.arrays import H5Array, Stamp
+from ssno.data.readers.blocks import Block, Part, parse_pattern
 from ssno.data.trajectories import Trajectories
 
 

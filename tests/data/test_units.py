@@ -10,9 +10,9 @@ from matplotlib.text import Text
 from scipy.io import netcdf_file
 
 from ssno.cli.main import main
-from ssno.data.files.readers.registry import open_file
+from ssno.data.convert import convert_data, divided
 from ssno.data.load import load_dataset
-from ssno.data.store.convert import convert_data, divided
+from ssno.data.readers.registry import open_file
 from ssno.data.trajectories import concatenate
 from ssno.data.units import NO_UNITS, PhysicalUnits, clean_unit, labelled, measured, merged, unit_of
 from ssno.plots.curves import Band, error_bands, spectra

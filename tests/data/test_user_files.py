@@ -6,12 +6,12 @@ import pytest
 from scipy.io import netcdf_file
 from tests.data.own_files import VALUES, grouped, save
 
+from ssno.data.convert import convert_data
 from ssno.data.errors import DataError
-from ssno.data.files.sandbox.parent import contents_of
 from ssno.data.load import load_dataset
 from ssno.data.normalise import fit, summarise
 from ssno.data.options import DataOptions
-from ssno.data.store.convert import convert_data
+from ssno.data.sandbox.parent import contents_of
 from ssno.data.trajectories import Trajectories
 
 

@@ -13,10 +13,9 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.make.generate import generate
-from ssno.data.make.plan import Plan
-from ssno.data.store.manifest import MANIFEST, read_manifest, seal
-from ssno.data.store.verify import verify
+from ssno.data.datasets import Plan
+from ssno.data.generation import generate
+from ssno.data.manifest import MANIFEST, read_manifest, seal, verify
 from ssno.pde.problems.heat import AdvectionDiffusion
 
 PLAN = Plan(

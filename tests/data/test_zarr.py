@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.files.readers.registry import examine
-from ssno.data.files.readers.zarr import is_zarr
 from ssno.data.load import load_dataset
+from ssno.data.readers.registry import examine, is_zarr
 
 
 class FakeArray:

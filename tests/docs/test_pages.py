@@ -16,7 +16,7 @@ import pytest
 
 from ssno.cli.main import find_verb, main
 from ssno.cli.train import take_out
-from ssno.data.make.datasets import DATASETS, build_problem
+from ssno.data.datasets import DATASETS, build_problem
 from ssno.models import registry
 from ssno.paper.reference import PAPER
 

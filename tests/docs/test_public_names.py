@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssno import models, pde
-from ssno.data.make.datasets import DATASETS
+from ssno.data.datasets import DATASETS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "REPRODUCTION.md", *sorted((ROOT / "docs").glob("*.md"))]

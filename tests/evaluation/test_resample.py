@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.data.reduction import Reduction
+from ssno.data.grids import Reduction
 from ssno.evaluation.solver import interpolate, straight_lines
 from ssno.pde.problems.problem import Axis
 from ssno.transforms.periodic import resample

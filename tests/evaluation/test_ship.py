@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from ssno import SSNO
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.data.load import load_dataset
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
 from ssno.evaluation.evaluate import evaluate
 from ssno.forecasting.scores import score
 from ssno.models.operator import count_parameters

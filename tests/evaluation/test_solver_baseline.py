@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
+from ssno.data.convert import convert_data
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.data.load import load_dataset
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
 from ssno.data.options import DataOptions
-from ssno.data.store.convert import convert_data
 from ssno.data.windows import Window
 from ssno.evaluation.solver import (
     SAME_GRID,

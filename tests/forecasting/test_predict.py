@@ -17,12 +17,12 @@ from ssno.cli.main import main
 from ssno.cli.options import warn_of_other_grid
 from ssno.data.envelope import Surveyor
 from ssno.data.errors import DataError
-from ssno.data.files.inspection import inspect_data
-from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.load import load_dataset, read_alike
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
-from ssno.data.store.storage import FrameWriter, Layout
+from ssno.data.readers.inspection import inspect_data
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.storage import FrameWriter, Layout
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import PhysicalUnits
 from ssno.data.windows import Window

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssno.data.make.datasets import build_problem
+from ssno.data.datasets import build_problem
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from ssno.base import write_json
 from ssno.cli.main import main
-from ssno.data.make.generate import generate
+from ssno.data.generation import generate
 from ssno.paper.catalogue import EXPERIMENTS, find_experiment
 from ssno.paper.persistence import unit_interval_factor
 from ssno.paper.results import Results, TrialResult, curve_of

@@ -60,5 +60,5 @@ def test_impossible_fields_are_refused() -> None:
         gaussian_field(-1, 8)
     with pytest.raises(ValueError, match=r"`tau` must be a positive finite number, got 0\.0"):
         gaussian_field(0, 8, tau=0.0)
-    with pytest.raises(ValueError, match=r"`convention` must be one of \('fno2020', 'fno2022'\), got 'fno2024'"):
+    with pytest.raises(ValueError, match="`convention` must be one of 'fno2020', 'fno2022', got 'fno2024'"):
         gaussian_field(0, 8, convention="fno2024")  # type: ignore[arg-type]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ssno.cli.main import main
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.record import read_evaluation
 from ssno.runs.checkpoint import load_checkpoint

@@ -15,16 +15,16 @@ from ssno.base import byte_size
 from ssno.base.formatting import as_file_name
 from ssno.base.terminal import Console
 from ssno.cli.options import progress
-from ssno.data.files.inspection import open_sets
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.readers.registry import DEFAULTS as READ_DEFAULTS
+from ssno.data.convert import convert_data, divided, finite_only
+from ssno.data.grids import How
 from ssno.data.load import parse_index
+from ssno.data.manifest import Verification
+from ssno.data.manifest import verify as verify_dataset
 from ssno.data.options import DataOptions
-from ssno.data.reduction import How
+from ssno.data.readers.inspection import open_sets
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import DEFAULTS as READ_DEFAULTS
 from ssno.data.splits import FRACTIONS
-from ssno.data.store.convert import convert_data, divided, finite_only
-from ssno.data.store.verify import Verification
-from ssno.data.store.verify import verify as verify_dataset
 from ssno.data.trajectories import Trajectories, trajectory_bytes
 from ssno.data.units import PhysicalUnits
 from ssno.plots.animation import DEFAULTS, AnimationOptions

@@ -19,11 +19,10 @@ from rich.table import Table
 from ssno.base import cost_words, duration
 from ssno.base.terminal import Console
 from ssno.cli.options import parse_part, progress
-from ssno.data.make.datasets import DATASETS, PRESETS, Preset, build_plan, build_problem, folder_name
-from ssno.data.make.generate import GenerationReport
-from ssno.data.make.generate import generate as generate_dataset
-from ssno.data.make.plan import Plan
-from ssno.data.make.solve_shards import GenerationCost, GenerationFailed
+from ssno.data.datasets import DATASETS, PRESETS, Plan, Preset, build_plan, build_problem, folder_name
+from ssno.data.generation import GenerationReport
+from ssno.data.generation import generate as generate_dataset
+from ssno.data.solve_shards import GenerationCost, GenerationFailed
 
 INTERRUPTED = 130
 

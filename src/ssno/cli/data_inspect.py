@@ -14,10 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ssno.base.terminal import Console
-from ssno.data.files.inspection import MOST, Inspection, inspect_data
-from ssno.data.files.readers.protocol import WHOLE, ReadOptions
-from ssno.data.files.readers.registry import DEFAULTS
-from ssno.data.files.sampling import sampled
+from ssno.data.readers.inspection import MOST, Inspection, inspect_data, sampled
+from ssno.data.readers.protocol import WHOLE, ReadOptions
+from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import measured
 from ssno.plots.fields import gallery

@@ -11,9 +11,9 @@ from ssno.base.formatting import number
 from ssno.base.memory import peak_memory
 from ssno.base.terminal import Console
 from ssno.cli.options import other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.readers.registry import DEFAULTS
 from ssno.data.options import DataOptions
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import DEFAULTS
 from ssno.evaluation.ensembles import evaluate_ensemble
 from ssno.evaluation.evaluate import choose, described_by, first_forecasts, forecast_seconds, metric_sheet, rows_of
 from ssno.evaluation.evaluate import evaluate as evaluate_run

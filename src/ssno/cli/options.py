@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from ssno.base.terminal import Console
 from ssno.cli.main import say
-from ssno.data.files.readers.protocol import ReadOptions
 from ssno.data.options import DataOptions
+from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import Divergence, ForecastDiverged
 from ssno.forecasting.watch import Departure, horizon_words

@@ -10,9 +10,9 @@ from rich.table import Table
 from ssno.base import cost_rows, to_text
 from ssno.base.terminal import Console
 from ssno.cli.options import exits_without_frames, progress, tell, warn_of_horizon, warn_of_other_data
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.readers.registry import DEFAULTS
-from ssno.data.store.storage import block_frames
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import DEFAULTS
+from ssno.data.storage import block_frames
 from ssno.data.units import measured
 from ssno.forecasting.divergence import OnDivergence
 from ssno.forecasting.predict import Prediction, plan_prediction, trial

@@ -33,8 +33,8 @@ from ssno.cli.device import Device, computing_on
 from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
 from ssno.cli.options import moment
+from ssno.data.datasets import generate_command
 from ssno.data.load import find
-from ssno.data.make.datasets import generate_command
 from ssno.data.options import DataOptions
 from ssno.data.windows import dataset_conventions
 from ssno.models.registry import model_config

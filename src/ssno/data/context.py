@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ssno.base.checks import did_you_mean
 from ssno.data.errors import DataError
-from ssno.data.files.blocks import Block, Part
 from ssno.data.normalise import chunks
+from ssno.data.readers.blocks import Block, Part
 from ssno.data.trajectories import Trajectories
 
 NONE = ("none",)

@@ -4,29 +4,28 @@
     load_dataset("1D_Burgers_Sols_Nu0.001.hdf5", "test")  a public file, with its published split and frames
     load_dataset("my.npz", axes="batch time x y channel", dt=0.1, lengths=(1.0, 1.0))      your own
 
-Nothing is read but the description of the files. Formats live in `ssno.data.files.readers`.
+Nothing is read but the description of the files. Formats live in `ssno.data.readers`.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ssno.base.checks import require_one_of
 from ssno.data.context import NONE, choose_context
+from ssno.data.datasets import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
 from ssno.data.errors import DataError
-from ssno.data.files.readers import well
-from ssno.data.files.readers.airfrans import is_airfrans, open_airfrans
-from ssno.data.files.readers.plain import to_the_shortest
-from ssno.data.files.readers.protocol import WHOLE, ReadOptions, read_options
-from ssno.data.files.readers.public import chunks_of
-from ssno.data.files.readers.registry import examine, open_contents
-from ssno.data.files.readers.zarr import is_zarr
-from ssno.data.files.sandbox.parent import check_regular, why_not_regular
-from ssno.data.make.datasets import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
-from ssno.data.reduction import How, Points, fitting
+from ssno.data.grids import How, Points, fitting
+from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
+from ssno.data.readers import well
+from ssno.data.readers.airfrans import is_airfrans, open_airfrans
+from ssno.data.readers.plain import cut_to_shortest, natural_order
+from ssno.data.readers.protocol import WHOLE, ReadOptions, read_options
+from ssno.data.readers.public import chunks_of
+from ssno.data.readers.registry import examine, is_zarr, open_contents
+from ssno.data.sandbox.parent import check_regular, why_not_regular
 from ssno.data.splits import FRACTIONS, SPLITS, holdout, split_trajectories
-from ssno.data.store.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
 from ssno.data.trajectories import DEFAULT_LIMIT, NAN, Indices, Trajectories, concatenate
 from ssno.data.windows import dataset_conventions
 
@@ -57,10 +56,9 @@ def load_dataset(
     A file that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
     validation, the last tenth of those for training is held out. `segment` first turns long runs into pieces of that
     many frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
-    the fields of `ReadOptions` (`ssno.data.files.readers.protocol`). `limit` is what one `read` may take, in bytes.
+    the fields of `ReadOptions` (`ssno.data.readers.protocol`). `limit` is what one `read` may take, in bytes.
     """
-    if split not in (*SPLITS, WHOLE):
-        raise ValueError(f"`split` must be one of {', '.join((*SPLITS, WHOLE))}, got {split!r}.")
+    require_one_of("split", split, (*SPLITS, WHOLE))
     options = read_options(**read)
     path = find(name_or_path, root=Path(root), preset=preset, viscosity=options.viscosity)
     if not Path(name_or_path).exists():
@@ -112,10 +110,8 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
     if split_name(name)[0] not in DATASETS:
         known = ", ".join(DATASETS)
         raise FileNotFoundError(f"There is no file or folder {name!r}, and no dataset of that name ({known}).")
-    if preset is not None and preset not in PRESETS:
-        raise ValueError(f"`preset` must be one of {', '.join(PRESETS)}, got {preset!r}.")
     options: dict[str, Any] = {} if viscosity is None else {"viscosity": viscosity}
-    wanted = [preset] if preset else list(reversed(PRESETS))
+    wanted: list[Any] = [preset] if preset else list(reversed(PRESETS))  # an unknown one is refused below
     folders = [root / folder_name(build_problem(name, size, **options), size) for size in wanted]
     for folder in folders:
         if folder.is_dir():
@@ -181,7 +177,7 @@ def _files_of(folder: Path, split: str, loose: Sequence[Path], *, root: Path) ->
 def _joined(sets: Sequence[Trajectories], name: str, options: ReadOptions) -> Trajectories:
     """Files of one set. Where only files have names, the set is called as its folder."""
     sets = [data if data.conventions else replace(data, name=name) for data in sets]
-    return concatenate(sets if options.resample is None else to_the_shortest(sets))
+    return concatenate(sets if options.resample is None else cut_to_shortest(sets))
 
 
 def _open_sealed(folder: Path, options: ReadOptions, *, wanted: Sequence[str]) -> Mapping[str, Trajectories]:
@@ -225,11 +221,8 @@ def open_any(path: Path, options: ReadOptions) -> Mapping[str, Trajectories]:
 
 def data_files(folder: Path, *, root: Path) -> list[Path]:
     """Data files of a folder in the order of their numbers: `part_2` before `part_10`. All must lie in `root`."""
-
-    def key(path: Path) -> list[tuple[int, str]]:
-        return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", path.name)]
-
-    found = sorted((path for path in folder.iterdir() if path.suffix in SUFFIXES), key=key)
+    files = (path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    found = sorted(files, key=lambda path: natural_order(path.name))
     for path in found:
         check_regular(path, root)
     return found

@@ -5,9 +5,9 @@ It is stored in the config.json of a run, so that an evaluation finds the same d
 
 from dataclasses import dataclass, fields
 
-from ssno.data.files.readers.protocol import ReadOptions
+from ssno.data.grids import How, Points
 from ssno.data.load import load_dataset, parse_index
-from ssno.data.reduction import How, Points
+from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 
 

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ssno.base.checks import require_one_of
 from ssno.data.errors import DataError
 
 # Reproducible randomness: every trajectory has a random generator of its own.
@@ -27,8 +28,7 @@ def trajectory_rng(seed: int, split: Split, index: int) -> np.random.Generator:
     """The random generator of trajectory `index` of `split` in the dataset with this `seed`."""
     if seed < 0:
         raise ValueError(f"`seed` must be 0 or more, got {seed}.")
-    if split not in SPLITS:
-        raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}.")
+    require_one_of("split", split, SPLITS)
     if index < 0:
         raise ValueError(f"`index` must be 0 or more, got {index}.")
     sequence = np.random.SeedSequence(seed, spawn_key=(SPLITS.index(split), index))

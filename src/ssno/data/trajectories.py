@@ -6,7 +6,7 @@
 `Trajectories` is a lazy view: it knows names, times, grid and where the numbers are, and reads only what
 `read` asks for. `select` makes another view (fewer frames, points or trajectories); strides in time and space
 go into the file read. It holds no open file, so it can be pickled to worker processes. Formats live in
-`ssno.data.files.readers`, windows in `ssno.data.windows`, normalisation in `ssno.data.normalise`.
+`ssno.data.readers`, windows in `ssno.data.windows`, normalisation in `ssno.data.normalise`.
 
 Axes: n trajectory, t frame, c state field, k context field (known, not predicted), then the space axes (x, y,
 z).
@@ -24,11 +24,9 @@ from torch import Tensor
 
 from ssno.base import byte_size
 from ssno.data.errors import DataError
-from ssno.data.files.arrays import MemoryArray
-from ssno.data.files.blocks import Part, default_fields, split_channels
-from ssno.data.files.patterns import parse_pattern
-from ssno.data.grids import Periodic, box, uniform_step
-from ssno.data.reduction import How, Reduction, coarse_points, strides
+from ssno.data.grids import How, Periodic, Reduction, box, coarse_points, strides, uniform_step
+from ssno.data.readers.arrays import MemoryArray
+from ssno.data.readers.blocks import Part, default_fields, parse_pattern, split_channels
 from ssno.data.units import NO_UNITS, PhysicalUnits, merged
 from ssno.pde.problems.problem import Axis, GridType
 

@@ -24,6 +24,8 @@ from typing import Literal, get_args
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base import require_one_of
+
 Protocol = Literal["first_k", "memno", "fno", "ffno"]
 ContextTime = Literal["input", "target"]
 
@@ -69,8 +71,7 @@ class Window:
     """Frames that protocols fno and ffno predict."""
 
     def __post_init__(self) -> None:
-        if self.protocol not in get_args(Protocol):
-            raise ValueError(f"`protocol` must be one of {get_args(Protocol)}, got {self.protocol!r}.")
+        require_one_of("protocol", self.protocol, get_args(Protocol))
         if self.size < 0:
             raise ValueError(f"`size` of the window must be at least 0, got {self.size}.")
         for label in ("given", "horizon"):
@@ -118,8 +119,7 @@ def slot_context(
     Slot j gets the context of its own frame ("same") or of the frame it predicts ("target"), as a force that
     acts during the step would be. The last frame has no slot: nothing after it is known.
     """
-    if context_time not in get_args(ContextTime):
-        raise ValueError(f"`context_time` must be one of {get_args(ContextTime)}, got {context_time!r}.")
+    require_one_of("context_time", context_time, get_args(ContextTime))
     return context[:, :-1] if context_time == "input" else context[:, 1:]
 
 

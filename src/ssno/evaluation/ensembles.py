@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
+from ssno.data.grids import Points
 from ssno.data.options import DataOptions
-from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import choose, evaluate_forecaster, opened
 from ssno.evaluation.record import Calibration, CalibrationSums, Evaluation, batch_sums, file_name, finish, store

@@ -19,9 +19,9 @@ from torch import Tensor
 from ssno.base.device import choose_device
 from ssno.base.formatting import number
 from ssno.base.provenance import provenance
+from ssno.data.grids import Points
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
-from ssno.data.reduction import Points
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds

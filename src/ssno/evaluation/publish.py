@@ -13,10 +13,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ssno.data.datasets import DATASETS, PRESETS, build_plan, folder_name
 from ssno.data.load import find
-from ssno.data.make.datasets import DATASETS, PRESETS, build_plan, folder_name
+from ssno.data.manifest import DESCRIPTION, read_manifest
 from ssno.data.options import DataOptions
-from ssno.data.store.manifest import DESCRIPTION, read_manifest
 from ssno.evaluation.evaluate import fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import pretrained as bundled

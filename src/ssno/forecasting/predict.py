@@ -4,7 +4,7 @@
 
 The last frames of every trajectory are given (as many as the model looks at); what follows is predicted in batches of
 trajectories and written in blocks of frames, so memory depends on neither the horizon nor the number of trajectories.
-The file appears when it is whole and is read like any dataset (`ssno.data.store.storage` has the layout).
+The file appears when it is whole and is read like any dataset (`ssno.data.storage` has the layout).
 
 Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
@@ -25,7 +25,7 @@ from ssno.base.atomic_write import whole_file
 from ssno.base.provenance import provenance
 from ssno.data.context import context_is_constant
 from ssno.data.errors import DataError
-from ssno.data.store.storage import FrameWriter, Layout, block_frames
+from ssno.data.storage import FrameWriter, Layout, block_frames
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import Divergence, ForecastDiverged, OnDivergence
 from ssno.forecasting.forecaster import Forecaster

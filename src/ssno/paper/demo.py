@@ -16,9 +16,9 @@ from rich.text import Text
 
 from ssno.base import provenance, write_json
 from ssno.base.terminal import Console
+from ssno.data.datasets import build_plan
+from ssno.data.generation import generate
 from ssno.data.load import load_dataset
-from ssno.data.make.datasets import build_plan
-from ssno.data.make.generate import generate
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import Row, as_table, compare, trivial_forecasters
 from ssno.forecasting.forecaster import Forecaster

@@ -7,7 +7,7 @@ of `small` data on 32 x 32 points, as many times as that allows (`EPOCHS`).
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ssno.data.make.datasets import DATASETS
+from ssno.data.datasets import DATASETS
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.fno import FFNOConfig, FNOConfig
 from ssno.models.baselines.gkt import GKTConfig

@@ -25,12 +25,11 @@ import torch
 
 from ssno.base.device import threads
 from ssno.base.provenance import provenance
-from ssno.data.make.datasets import build_plan, folder_name
-from ssno.data.make.generate import generate
-from ssno.data.make.plan import Plan
-from ssno.data.make.solve_shards import GenerationCost
+from ssno.data.datasets import Plan, build_plan, folder_name
+from ssno.data.generation import generate
+from ssno.data.manifest import MANIFEST
 from ssno.data.options import DataOptions
-from ssno.data.store.manifest import MANIFEST
+from ssno.data.solve_shards import GenerationCost
 from ssno.data.windows import dataset_conventions
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.record import Evaluation

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ssno.data.make.datasets import build_problem
+from ssno.data.datasets import build_problem
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window

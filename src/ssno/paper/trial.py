@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ssno.data.context import NONE
-from ssno.data.make.datasets import DATASETS, Preset, split_name
+from ssno.data.datasets import DATASETS, Preset, split_name
 from ssno.data.options import DataOptions
 from ssno.data.splits import holdout
 from ssno.data.windows import Protocol, Window, dataset_conventions

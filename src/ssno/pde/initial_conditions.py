@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
+from ssno.base.checks import require_one_of
 from ssno.pde.grids import check_at_least, check_positive
 
 # Initial conditions as sums of sine waves: functions of a few drawn numbers, so that any grid can sample them.
@@ -83,8 +84,7 @@ def mode_variance(
     modes: Int[np.ndarray, "s 2"], *, convention: Convention = "fno2020", tau: float = TAU, alpha: float = ALPHA
 ) -> Float[np.ndarray, " s"]:
     """E |w_m|^2 of the formula above, for integer wavenumbers m."""
-    if convention not in get_args(Convention):
-        raise ValueError(f"`convention` must be one of {get_args(Convention)}, got {convention!r}.")
+    require_one_of("convention", convention, get_args(Convention))
     factor = 2.0 if convention == "fno2020" else 1.0
     squared = 4 * np.pi**2 * (modes.astype(np.float64) ** 2).sum(axis=1)
     return factor * tau ** (2 * alpha - 2) * (squared + tau**2) ** -alpha

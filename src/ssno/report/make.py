@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssno.base.atomic_write import Kind, check_replaceable, write_whole
-from ssno.data.files.suggest import option_words
 from ssno.data.options import DataOptions
+from ssno.data.readers.suggest import option_words
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.ensembles import evaluate_ensemble
 from ssno.evaluation.evaluate import choose, evaluate

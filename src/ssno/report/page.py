@@ -16,8 +16,8 @@ import torch
 
 from ssno.base import to_text
 from ssno.base.formatting import number
+from ssno.data.datasets import DATASETS, PRESETS, generate_command, split_name
 from ssno.data.load import find
-from ssno.data.make.datasets import DATASETS, PRESETS, generate_command, split_name
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import make_examples
 from ssno.evaluation.record import Evaluation

@@ -16,11 +16,11 @@ from torch import nn
 
 from ssno.base import description_from_json
 from ssno.base.checks import LARGEST_SEED
-from ssno.data.files.readers.protocol import ReadOptions
-from ssno.data.files.readers.registry import DEFAULTS
+from ssno.data.grids import Points
 from ssno.data.load import in_our_layout, read_alike, with_fields
 from ssno.data.options import DataOptions
-from ssno.data.reduction import Points
+from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.pretrained import read_model_document, resolve_checkpoint

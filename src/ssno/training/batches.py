@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ssno.data.augmentation import Reflection, mirrored, noise_like, sample_generator
+from ssno.data.grids import coarse_points, fitting
 from ssno.data.point_clouds import at_points, drawn_points, wall_mask
-from ssno.data.reduction import coarse_points, fitting
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import next_frames, slot_context
 from ssno.forecasting.forecaster import Forecaster

@@ -18,8 +18,8 @@ from torch import nn
 from ssno.base.provenance import provenance
 from ssno.data.augmentation import check_mirror
 from ssno.data.envelope import Surveyor
+from ssno.data.grids import coarse_points, fitting
 from ssno.data.normalise import Normalisers, check_finite, fit, kept_units
-from ssno.data.reduction import coarse_points, fitting
 from ssno.data.splits import holdout
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import ContextTime, Window, dataset_conventions

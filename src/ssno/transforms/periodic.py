@@ -9,7 +9,7 @@ cosine: it counts half for k and half for -k. So a finer grid gets that cosine, 
 seen from its own points, of the wave that becomes its highest; the sine vanishes on all its points. To a finer grid and
 back is the identity for every field, and two steps to ever coarser grids are the same as one.
 
-Readers (`ssno.data.reduction`), forecasts on a working grid (`ssno.forecasting.rollout`) and solver baselines
+Readers (`ssno.data.grids`), forecasts on a working grid (`ssno.forecasting.rollout`) and solver baselines
 (`ssno.evaluation.solver`) call it, so that a perfect forecast has no error.
 
 Axes: any leading ones, then the grid.

@@ -22,6 +22,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from ssno.base.checks import require_one_of
 from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
 from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.initial_conditions import sine_waves
@@ -87,10 +88,8 @@ class Burgers(Problem):
             initial_period=self.period,
         )
         check_at_least(2, frames=self.frames)
-        if self.solver not in get_args(Solver):
-            raise ValueError(f"`solver` must be one of {get_args(Solver)}, got {self.solver!r}.")
-        if self.window not in get_args(InitialStates):
-            raise ValueError(f"`window` must be one of {get_args(InitialStates)}, got {self.window!r}.")
+        require_one_of("solver", self.solver, get_args(Solver))
+        require_one_of("window", self.window, get_args(InitialStates))
         if self.solver == "exact" and self.period != 1:
             raise ValueError(
                 f"`initial_period` must be 1 for the exact solver, got {self.period}: the initial condition would "

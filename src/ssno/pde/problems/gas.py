@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ssno.base.checks import require_one_of
 from ssno.pde.finite_volume import wrap
 from ssno.pde.gas import Euler, cell_averages, heun, to_primitive, turned_wrap, unfold
 from ssno.pde.grids import check_at_least, check_batch, check_multiple, check_positive
@@ -232,8 +233,7 @@ class RichtmyerMeshkov(GasProblem):
         super().__post_init__()
         if not 0 <= self.epsilon < RIM_RADIUS:
             raise ValueError(f"`epsilon` must be between 0 and the radius {RIM_RADIUS}, got {self.epsilon}.")
-        if self.perturbation not in get_args(Perturbation):
-            raise ValueError(f"`perturbation` must be one of {get_args(Perturbation)}, got {self.perturbation!r}.")
+        require_one_of("perturbation", self.perturbation, get_args(Perturbation))
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Amplitudes that add up to one, and phases in turns."""

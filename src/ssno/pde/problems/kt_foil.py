@@ -20,6 +20,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 from jaxtyping import Bool, Complex, Float
 
+from ssno.base.checks import require_one_of
 from ssno.pde.grids import check_at_least, check_batch
 from ssno.pde.problems.problem import Axis, GridType, OnProgress, Parameters, Problem, Solution
 
@@ -319,9 +320,8 @@ class KTFoil(Problem):
     grid_type: ClassVar[GridType] = "points"
 
     def __post_init__(self) -> None:
-        for option, allowed in (("task", get_args(FoilTask)), ("units", get_args(Units))):
-            if getattr(self, option) not in allowed:
-                raise ValueError(f"`{option}` must be one of {allowed}, got {getattr(self, option)!r}.")
+        require_one_of("task", self.task, get_args(FoilTask))
+        require_one_of("units", self.units, get_args(Units))
         check_at_least(8, wall_points=self.wall_points)
         check_at_least(self.wall_points, points=self.points)
         if not 0 <= self.wall_layer < math.inf:

@@ -26,6 +26,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from ssno.base.checks import require_one_of
 from ssno.pde import sphere as sphere_flows
 from ssno.pde.grids import check_at_least, check_positive
 from ssno.pde.integrators import restarted_adams_bashforth, runge_kutta
@@ -65,12 +66,10 @@ class ShallowWater(Problem):
     def __post_init__(self) -> None:
         check_at_least(6, nlat=self.nlat)
         check_at_least(1, frames=self.frames)
-        if self.initial not in get_args(SphereState):
-            raise ValueError(f"`initial` must be one of {get_args(SphereState)}, got {self.initial!r}.")
+        require_one_of("initial", self.initial, get_args(SphereState))
         if self.scheme is None:
             object.__setattr__(self, "scheme", "public" if self.initial == "public" else "rk4")
-        if self.scheme not in get_args(SphereScheme):
-            raise ValueError(f"`scheme` must be one of {get_args(SphereScheme)}, got {self.scheme!r}.")
+        require_one_of("scheme", self.scheme, get_args(SphereScheme))
         if self.interval is None:
             object.__setattr__(self, "interval", 3600.0 if self.initial == "public" else 21600.0)
         if self.step is None:

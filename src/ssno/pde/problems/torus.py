@@ -26,6 +26,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from jaxtyping import Float
 
+from ssno.base.checks import require_one_of
 from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.initial_conditions import Convention, gaussian_field
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
@@ -63,8 +64,7 @@ class Torus(Problem):
         check_multiple("solver_points", self.solver_points, self.points)
         if not 0 <= self.first_time < np.inf:
             raise ValueError(f"`first_time` must be 0 or a positive finite number, got {self.first_time}.")
-        if self.convention not in get_args(Convention):
-            raise ValueError(f"`convention` must be one of {get_args(Convention)}, got {self.convention!r}.")
+        require_one_of("convention", self.convention, get_args(Convention))
 
     @property
     def axes(self) -> tuple[Axis, ...]:

@@ -1,1 +1,0 @@
-"""Generating datasets: plans, production lines, continuation."""

@@ -1,1 +1,0 @@
-"""Datasets in our own layout: shards, manifests, verification."""
