@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ssno.data import convert
-from ssno.data.convert import convert_data, divided, finite_only, plan_shards
+from ssno.data.convert import convert_data, finite_only, plan_shards, split_sets
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 from ssno.data.manifest import verify
@@ -24,7 +24,7 @@ def test_a_converted_file_holds_the_same_numbers_and_verifies(tmp_path) -> None:
     u, f = values(10, 5, 8, 2), values(10, 8)
     np.savez(tmp_path / "mine.npz", u=u, f=f, nu=np.arange(10), scale=np.linspace(0, 1, 10).astype(np.float32))
     options = ReadOptions(axes="batch time x channel", arrays=("u",), context=("f",), dt=0.5, lengths=(4.0,))
-    sets = divided(open_sets(tmp_path / "mine.npz", options)[0], (0.8, 0.1, 0.1))
+    sets = split_sets(open_sets(tmp_path / "mine.npz", options)[0], (0.8, 0.1, 0.1))
     steps = []
     convert_data(sets, tmp_path / "mine", source="mine.npz", per_shard=3, report=lambda *done: steps.append(done))
     assert verify(tmp_path / "mine").findings == ()
@@ -76,7 +76,7 @@ def test_the_kind_of_grid_is_kept(tmp_path, kind) -> None:
 def test_splits_of_the_source_are_kept(tmp_path, public_files) -> None:
     for split in ("train", "valid"):
         public_files.lpsda_ks(tmp_path / f"KS_{split}.h5", split)
-    sets = divided(open_sets(tmp_path)[0], (0.8, 0.1, 0.1))
+    sets = split_sets(open_sets(tmp_path)[0], (0.8, 0.1, 0.1))
     assert {split: len(data) for split, data in sets.items()} == {"train": 4, "valid": 4}
 
 

@@ -10,7 +10,7 @@ from ssno.data.load import load_dataset
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import examine, open_file, reader_for
 from ssno.data.sandbox import parent as whole_arrays
-from ssno.data.windows import Window, dataset_conventions, slot_context
+from ssno.data.windows import Window, context_at_steps, dataset_conventions
 
 LI = "NavierStokes_V1e-5_N1200_T20.mat"
 
@@ -158,7 +158,7 @@ def test_every_tenth_frame_is_used_and_the_force_is_that_of_the_target(tmp_path)
     state, _ = read(data)
     np.testing.assert_array_equal(state[:, :, 0], arrays["u"][..., ::10].transpose(0, 3, 1, 2))
     frames = data.read([0])
-    slots = slot_context(frames.context, dataset_conventions(data.name).context_time).numpy()
+    slots = context_at_steps(frames.context, dataset_conventions(data.name).context_time).numpy()
     plan = Window("first_k", 4).plan(20)
     assert (list(plan.given), list(plan.predicted)) == ([0, 1, 2, 3], list(range(4, 20)))
     for target in plan.predicted:
@@ -228,7 +228,7 @@ def test_the_tracer_of_the_state_is_known_and_the_state_is_not(tmp_path) -> None
     frames = data.read([0, 1])
     plan = Window("first_k", 4).plan(11)
     assert ([2 * i for i in plan.given], [2 * i for i in plan.predicted]) == ([0, 2, 4, 6], list(range(8, 21, 2)))
-    slots = slot_context(frames.context, dataset_conventions("ce-rm").context_time).numpy()
+    slots = context_at_steps(frames.context, dataset_conventions("ce-rm").context_time).numpy()
     np.testing.assert_array_equal(slots[:, :, 0], values[:, 0:20:2, 4])
     assert slots.shape[2] == 1
 

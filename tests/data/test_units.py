@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from scipy.io import netcdf_file
 
 from ssno.cli.main import main
-from ssno.data.convert import convert_data, divided
+from ssno.data.convert import convert_data, split_sets
 from ssno.data.load import load_dataset
 from ssno.data.readers.registry import open_file
 from ssno.data.trajectories import concatenate
@@ -109,7 +109,7 @@ def test_units_of_hdf5_attributes_are_read_and_user_given_steps_and_lengths_have
 
 def test_converted_datasets_state_the_units_of_their_source(classic, tmp_path):
     convert_data(
-        divided({"all": load_dataset(classic, "all", context="nu")}, (3, 1, 1)), tmp_path / "out", source="a.nc"
+        split_sets({"all": load_dataset(classic, "all", context="nu")}, (3, 1, 1)), tmp_path / "out", source="a.nc"
     )
     assert load_dataset(tmp_path / "out", "test").units == STATED
     with h5py.File(tmp_path / "out/train/shard-000.h5") as file:

@@ -175,7 +175,7 @@ def test_masks_that_cannot_be_are_refused(tmp_path) -> None:
         Trajectories.from_array(VALUES, axes="batch time x y").select(resolution=4, reduction="mean").masked("nan")
     with pytest.raises(DataError, match="has a field called `mask` already"):
         load_dataset(path, "all", **options, context=("mask",)).masked("nan")
-    with pytest.raises(DataError, match="has no known field 'land' to be its mask"):
+    with pytest.raises(DataError, match="has no context field 'land' to be its mask"):
         data.masked("land")
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssno.data.windows import Window, next_frames, sliding_windows, slot_context
+from ssno.data.windows import Window, context_at_steps, next_frames, sliding_windows
 
 PROTOCOLS = ("first_k", "memno", "fno", "ffno")
 
@@ -99,13 +99,13 @@ def test_too_short_trajectories_are_refused_with_the_length_needed(protocol, nee
 def test_context_reaches_a_slot_at_its_own_or_at_its_target_time() -> None:
     state = torch.arange(5.0).reshape(1, 5, 1, 1)
     slots, targets = state[:, :-1], next_frames(state)
-    assert torch.equal(slot_context(state, "input"), slots)
-    assert torch.equal(slot_context(state, "target"), targets)
+    assert torch.equal(context_at_steps(state, "input"), slots)
+    assert torch.equal(context_at_steps(state, "target"), targets)
 
 
 def test_an_unknown_alignment_is_refused(as_users_call_it) -> None:
     with pytest.raises(ValueError, match="`context_time` must be one of"):
-        slot_context(torch.zeros(1, 5, 1, 1), "later")
+        context_at_steps(torch.zeros(1, 5, 1, 1), "later")
 
 
 def test_sliding_windows_are_views_of_neighbouring_frames() -> None:

@@ -17,7 +17,7 @@ from ssno.cli.main import main
 from ssno.cli.options import warn_of_other_grid
 from ssno.data.envelope import Surveyor
 from ssno.data.errors import DataError
-from ssno.data.load import load_dataset, read_alike
+from ssno.data.load import load_dataset, same_options
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.readers.inspection import inspect_data
@@ -450,7 +450,7 @@ def test_the_command_reads_its_input_as_the_run_read_its_data(tmp_path, monkeypa
 def test_a_viscosity_finds_generated_data_and_is_not_said_about_files(tmp_path) -> None:
     np.save(tmp_path / "mine.npy", np.zeros((2, 6, 8)))
     own, given = ReadOptions(viscosity=0.1, dt=0.5), ReadOptions(axes="batch time x")
-    assert read_alike(tmp_path / "mine.npy", own, given) == ReadOptions(axes="batch time x", dt=0.5)
+    assert same_options(tmp_path / "mine.npy", own, given) == ReadOptions(axes="batch time x", dt=0.5)
     run = RunFolder(tmp_path, "run", model_for(waves()), {}, DataOptions(name="ks", viscosity=0.1, preset="tiny"))
     assert run.alike("ks") == DataOptions(name="ks", viscosity=0.1, preset="tiny")
     assert run.alike("burgers") == DataOptions(name="burgers")

@@ -65,7 +65,7 @@ def test_walls_are_where_normals_are() -> None:
     data = cases(2)
     mask = wall_mask(data.read(slice(None)).context, data.context_fields)
     assert torch.equal(mask, (torch.arange(160) < 32).expand(2, 160))
-    with pytest.raises(ValueError, match=r"Walls are found by the known field 'normal_x', which these data lack"):
+    with pytest.raises(ValueError, match=r"Walls are found by the context field 'normal_x', which these data lack"):
         wall_mask(torch.zeros(1, 1, 2, 5), ("x", "y"))
 
 

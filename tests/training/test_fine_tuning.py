@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.data.normalise import Normaliser, Normalisers, kept_units
+from ssno.data.normalise import Normaliser, Normalisers, reuse_units
 from ssno.data.options import DataOptions
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
@@ -87,7 +87,7 @@ def test_a_field_that_was_constant_takes_the_units_of_the_new_data() -> None:
 
     state = Normaliser("zscore", ("u",), (1.0,), (2.0,), (0.1,))
     fitted = Normalisers(Normaliser("minmax", ("v",), (5.0,), (9.0,), (0.3,)), one(0.2, 0.1))
-    kept = kept_units(Normalisers(state, one(0.1, 0.0)), fitted)
+    kept = reuse_units(Normalisers(state, one(0.1, 0.0)), fitted)
     assert kept.state == replace(state, fields=("v",))
     assert kept.context == one(0.2, 0.1)
 

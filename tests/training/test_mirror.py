@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.training.small_runs import outcome, tiny
 
-from ssno.data.augmentation import check_mirror, mirrored
+from ssno.data.augmentation import check_reflection, reflected
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
@@ -25,7 +25,7 @@ def frames(*grid: int, count: int = 64, known: int = 0) -> Frames:
 
 def test_about_half_of_the_samples_are_images_of_themselves() -> None:
     given = frames(10)
-    state, _ = mirrored(given, "odd", KEY, range(64))
+    state, _ = reflected(given, "odd", KEY, range(64))
     images = torch.tensor([torch.equal(one, -was.flip(-1)) for one, was in zip(state, given.state, strict=True)])
     same = torch.tensor([torch.equal(one, was) for one, was in zip(state, given.state, strict=True)])
     assert bool((images ^ same).all())
@@ -34,7 +34,7 @@ def test_about_half_of_the_samples_are_images_of_themselves() -> None:
 
 def test_in_two_dimensions_each_axis_has_a_coin_and_known_fields_go_along() -> None:
     given = frames(4, 6, known=2)
-    state, context = mirrored(given, "even", KEY, range(64))
+    state, context = reflected(given, "even", KEY, range(64))
     kinds = [(), (-2,), (-1,), (-2, -1)]
     seen = set()
     for n in range(64):
@@ -46,17 +46,17 @@ def test_in_two_dimensions_each_axis_has_a_coin_and_known_fields_go_along() -> N
 
 def test_two_odd_images_keep_the_sign() -> None:
     given = frames(4, 6)
-    state, _ = mirrored(given, "odd", KEY, range(64))
+    state, _ = reflected(given, "odd", KEY, range(64))
     twice = given.state.flip((-2, -1))
     assert any(torch.equal(one, both) for one, both in zip(state, twice, strict=True))
 
 
 def test_an_image_depends_on_its_sample_not_on_the_batch() -> None:
     given = frames(10)
-    whole = mirrored(given, "odd", KEY, range(64)).state
-    part = mirrored(Frames(given.state[40:], given.context[40:]), "odd", KEY, range(40, 64)).state
+    whole = reflected(given, "odd", KEY, range(64)).state
+    part = reflected(Frames(given.state[40:], given.context[40:]), "odd", KEY, range(40, 64)).state
     assert torch.equal(whole[40:], part)
-    assert not torch.equal(whole, mirrored(given, "odd", (3, 1, 8), range(64)).state)
+    assert not torch.equal(whole, reflected(given, "odd", (3, 1, 8), range(64)).state)
 
 
 def image_of(parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -93,8 +93,8 @@ def test_data_without_a_known_image_are_refused(waves) -> None:
     with pytest.raises(ValueError, match="`reflect` must be one of 'none', 'even', 'odd', got 'left'"):
         TrainOptions(reflect="left")
     two = Trajectories.from_array(np.zeros((2, 3, 2, 8), np.float32), name="two", fields=("u", "v"))
-    with pytest.raises(ValueError, match="`reflect` = 'odd' changes the sign of a single field .* 'two' has u, v"):
-        check_mirror("odd", two)
-    check_mirror("even", two)
+    with pytest.raises(ValueError, match="`reflect='odd'` needs a single field and no context fields; 'two' has u, v"):
+        check_reflection("odd", two)
+    check_reflection("even", two)
     with pytest.raises(ValueError, match="needs a box with a regular grid, but 'waves' is of type 'sphere'"):
         train(tiny(), replace(waves, grid_type="sphere"), reflect="even")

@@ -15,7 +15,7 @@ from ssno.base import byte_size
 from ssno.base.formatting import as_file_name
 from ssno.base.terminal import Console
 from ssno.cli.options import progress
-from ssno.data.convert import convert_data, divided, finite_only
+from ssno.data.convert import convert_data, finite_only, split_sets
 from ssno.data.grids import How
 from ssno.data.load import parse_index
 from ssno.data.manifest import Verification
@@ -113,7 +113,7 @@ def convert(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Write a file or folder as a dataset of ssno: checksummed, divided, ready for `ssno train OUT`.
+    """Write a file or folder as a dataset of ssno: checksummed, divided into splits, ready for `ssno train OUT`.
 
     Args:
         path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
@@ -141,7 +141,7 @@ def convert(
         data = data if segment is None else data.cut(segment)
         return finite_only(data) if drop_not_finite else data
 
-    sets = divided({split: view(data) for split, data in open_sets(path, read)[0].items()}, splits)
+    sets = split_sets({split: view(data) for split, data in open_sets(path, read)[0].items()}, splits)
     if not dry_run:
         with progress(f"convert {path.name}") as advance:
             convert_data(sets, out, source=path.name, per_shard=per_shard, report=advance)

@@ -59,11 +59,11 @@ Reflection = Literal["none", "even", "odd"]
 COINS = 5  # keeps the key of this draw apart from others
 
 
-def mirrored(frames: Frames, mirror: Reflection, key: tuple[int, int, int], samples: Sequence[int]) -> Frames:
+def reflected(frames: Frames, reflect: Reflection, key: tuple[int, int, int], samples: Sequence[int]) -> Frames:
     """Each sample as it is or as its image along each axis, by coins drawn from (seed, epoch, step, sample)."""
-    if mirror == "none":
+    if reflect == "none":
         return frames
-    n_dims, sign = frames.state.ndim - 3, -1 if mirror == "odd" else 1
+    n_dims, sign = frames.state.ndim - 3, -1 if reflect == "odd" else 1
     coins = torch.stack([torch.rand(n_dims, generator=sample_generator(*key, n, COINS)) < 0.5 for n in samples])
     state, context = frames
     for axis in range(n_dims):
@@ -74,15 +74,15 @@ def mirrored(frames: Frames, mirror: Reflection, key: tuple[int, int, int], samp
     return Frames(state, context)
 
 
-def check_mirror(mirror: Reflection, data: Trajectories) -> None:
+def check_reflection(reflect: Reflection, data: Trajectories) -> None:
     """Refuse data whose images are not known to obey the same equation."""
-    if mirror == "none":
+    if reflect == "none":
         return
     if data.grid_type != "cartesian":
         raise ValueError(f"`reflect` needs a box with a regular grid, but {data.name!r} is of type {data.grid_type!r}.")
-    if mirror == "odd" and (len(data.fields) > 1 or data.context_fields):
+    if reflect == "odd" and (len(data.fields) > 1 or data.context_fields):
         names = ", ".join((*data.fields, *data.context_fields))
         raise ValueError(
-            f"`reflect` = 'odd' changes the sign of a single field without known ones, but {data.name!r} has {names}. "
+            f"`reflect='odd'` needs a single field and no context fields; {data.name!r} has {names}. "
             "Use 'none', or 'even' if none of them changes its sign."
         )

@@ -1,7 +1,7 @@
-"""Choosing which fields are known in advance (context) and which are predicted.
+"""Choosing which fields are given at all times (context) and which are predicted.
 
-Files say which of their fields are known: force and viscosity of torus-vis, the tracer of CE-RM, whatever does not vary
-in time. A user may want fewer of them, others, or none.
+Files state which of their fields are context: force and viscosity of torus-vis, the tracer of CE-RM, whatever does
+not vary in time. A user may want fewer of them, others, or none.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ NONE = ("none",)
 
 
 def choose_context(data: Trajectories, names: Sequence[str]) -> Trajectories:
-    """The same trajectories with exactly these known fields, in this order; ("none",) for none.
+    """The same trajectories with exactly these context fields, in this order; ("none",) for none.
 
-    A known field that is not named is left out; a predicted one that is named becomes known. A vector may be named as a
-    whole: `velocity` is velocity_x and velocity_y.
+    A context field that is not named is left out; a predicted field that is named becomes context. `velocity` names all
+    components of a vector, velocity_x and velocity_y.
     """
     every = (*data.fields, *data.context_fields)
     chosen: list[str] = []
@@ -70,7 +70,7 @@ FRAMES = 32  # read at once
 
 
 def context_is_constant(data: Trajectories, *, given: int | None = None) -> bool:
-    """Whether all known fields are the same in all frames. Frames from `given` on may hold nothing yet."""
+    """Whether all context fields are the same in all frames. Frames from `given` on may hold nothing yet."""
     if any(block.pattern.axis("time") is not None for part in data.parts for block in part.context):
         return False
     return not data.mask_from_nan or _stands_still(data, given=len(data.times) if given is None else given)

@@ -28,7 +28,7 @@ from ssno.data.trajectories import Trajectories
 Report = Callable[[int, int], None]
 
 
-def divided(sets: Mapping[str, Trajectories], sizes: tuple[float | int, ...]) -> dict[str, Trajectories]:
+def split_sets(sets: Mapping[str, Trajectories], sizes: tuple[float | int, ...]) -> dict[str, Trajectories]:
     """Train, valid and test: as the source has them, or by dividing its one set."""
     if WHOLE not in sets:
         return {split: data for split, data in sets.items() if len(data)}

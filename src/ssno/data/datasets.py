@@ -75,7 +75,7 @@ class Plan:
         return into_shards(self.counts, self.per_shard)
 
     def part(self, number: int, of: int) -> list[Shard]:
-        """The files that job `number` (1, 2, ...) of `of` jobs makes: every `of`-th, so that all work alike."""
+        """The files that job `number` (1, 2, ...) of `of` jobs makes: every `of`-th, so that all take about as long."""
         if not 1 <= number <= of:
             raise ValueError(f"`shard` must be i/n with 1 <= i <= n, as 2/4, got {number}/{of}.")
         return self.shards()[number - 1 :: of]

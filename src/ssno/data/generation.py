@@ -131,7 +131,7 @@ def work(connection: Connection, plan: Plan, folder: Path, settings: dict[str, A
             **settings,
         )
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        os._exit(1)  # the main process is gone, and nobody is left to tell
+        os._exit(1)  # the main process is gone, and nobody is left to count
     except (GenerationFailed, OSError) as error:
         connection.send(("failed", error))
     except Exception:  # of any type, which may not survive the pipe: its story does
@@ -237,12 +237,12 @@ def generate(
     if todo and not dry_run:
         total, solved = count_trajectories(todo), 0.0
 
-        def tell(trajectories: float) -> None:
+        def count(trajectories: float) -> None:
             nonlocal solved
             solved += trajectories
             report(min(solved, total), total)
 
-        run(plan, folder, todo, workers=cost.workers, batch=batch, provenance=origin, report=tell, stored=made.append)
+        run(plan, folder, todo, workers=cost.workers, batch=batch, provenance=origin, report=count, stored=made.append)
         report(total, total)  # fractions of trajectories may not add up to the last digit
     missing = len(plan.shards()) - len(finished_shards(folder, plan.shards()))
     if missing == 0 and not dry_run:

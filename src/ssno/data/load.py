@@ -241,8 +241,8 @@ def parse_index(text: str) -> slice:
 
 # Reading one more file as the first of its kind was read: what the user said once need not be said again.
 #
-#     read_alike("today.h5", of_the_run, given)     axes, names, times, coordinates and mask as in training
-#     with_fields(data, ("feed", "solid"), "solid") the known fields and the mask that a model was trained with
+#     same_options("today.h5", of_the_run, given)     axes, names, times, coordinates and mask as in training
+#     with_fields(data, ("feed", "solid"), "solid") the context fields and the mask that a model was trained with
 #
 # Files in our own layout (forecasts, converted and generated datasets) describe themselves; of others the options of
 # the first file hold, except those that the user gives anew.
@@ -251,7 +251,7 @@ RIVALS = (("dt", "times", "resample"), ("lengths", "coordinates"))
 """Options that say the same thing: one that is given anew replaces the others."""
 
 
-def read_alike(path: str | Path, own: ReadOptions, given: ReadOptions) -> ReadOptions:
+def same_options(path: str | Path, own: ReadOptions, given: ReadOptions) -> ReadOptions:
     """What to say about the file or folder at `path`: what is `given`, and what was said about one's `own` data."""
     if in_our_layout(Path(path)):
         return given
@@ -272,7 +272,7 @@ def in_our_layout(path: Path) -> bool:
 
 
 def with_fields(data: Trajectories, context: Sequence[str], mask: str | None) -> Trajectories:
-    """The same trajectories with these known fields and this mask, if they are there; else as they are."""
+    """The same trajectories with these context fields and this mask, if they are there; else as they are."""
     wanted = tuple(context)
     if data.context_fields != wanted and set(wanted) <= {*data.fields, *data.context_fields}:
         data = choose_context(data, wanted or NONE)

@@ -93,7 +93,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of a dataset: fields, known fields, and one-step changes of either."""
+    """Statistics of a dataset: fields, context fields, and one-step changes of either."""
 
     state: Moments
     context: Moments
@@ -104,7 +104,7 @@ class Summary:
     def of(cls, frames: Frames, *, first: int = 0, mask: int | None = None) -> "Summary":
         """Statistics of some trajectories in memory; fields are looked at from frame `first` on.
 
-        Where the known field number `mask` is not zero, predicted fields are left out.
+        Where the context field number `mask` is not zero, predicted fields are left out.
         """
         both = [values.numpy() for values in frames]
         left_out = 0
@@ -273,13 +273,13 @@ class Normaliser:
 
 
 class Normalisers(NamedTuple):
-    """One for the predicted fields, one for the known ones."""
+    """One for the predicted fields, one for the context fields."""
 
     state: Normaliser
     context: Normaliser
 
 
-def kept_units(known: Normalisers, fitted: Normalisers) -> Normalisers:
+def reuse_units(known: Normalisers, fitted: Normalisers) -> Normalisers:
     """The `known` normalisers for other data of the same fields, as weights that were trained with them expect.
 
     A field that was constant there has no units: it takes the `fitted` ones. So does a mask, which is 0 and 1 in both.

@@ -31,9 +31,9 @@ class DataOptions(ReadOptions):
     segment: int | None = None
     """Cut long runs into pieces of this many frames."""
     train: int | None = None
-    """Use only the first so many training trajectories."""
+    """Use only this many training trajectories, the first ones."""
     valid: int | None = None
-    """Use only the first so many validation trajectories."""
+    """Use only this many validation trajectories, the first ones."""
     splits: tuple[float, ...] | None = None
     """Fractions or counts for train, valid, test when a file is not divided."""
 

@@ -30,7 +30,7 @@ from ssno.data.readers.blocks import Part, default_fields, parse_pattern, split_
 from ssno.data.units import NO_UNITS, PhysicalUnits, merged
 from ssno.pde.problems.problem import Axis, GridType
 
-# How large a trajectory is: 4 bytes (float32) times frames, channels and points, known fields counted as varying.
+# How large a trajectory is: 4 bytes (float32) times frames, channels and points, context fields counted as varying.
 
 
 @runtime_checkable
@@ -291,13 +291,13 @@ class Trajectories:
         return view
 
     def masked(self, name: str) -> "Trajectories":
-        """The same trajectories, without data where the known field `name` is not zero, or with "nan" where a field is
-        not finite: then a known field `mask` says where.
+        """The same trajectories with the context field `name` as mask: there are no data where it is not zero.
 
-        Fields read as 0 there, the mask as 1, and statistics leave those points out.
+        "nan" makes a context field `mask` of the places where a field is not finite. Fields read as 0 there, the mask
+        as 1, and statistics leave those points out.
         """
         if name != NAN and name not in self.context_fields:
-            raise DataError(f"{self.name!r} has no known field {name!r} to be its mask, only {self.context_fields}.")
+            raise DataError(f"{self.name!r} has no context field {name!r} to be its mask, only {self.context_fields}.")
         if self.reductions:
             raise DataError(f"{self.name!r} has a mask; use reduction='stride', which mixes no points.")
         if name != NAN:
@@ -308,7 +308,7 @@ class Trajectories:
 
     @property
     def mask_channel(self) -> int | None:
-        """Which known field is the mask."""
+        """Which context field is the mask."""
         return None if self.mask is None else self.context_fields.index(self.mask)
 
     def cut(self, frames: int) -> "Trajectories":

@@ -17,7 +17,7 @@ UNIT = re.compile(r"[^\W_][\w */^+.,()%°·⋅⁻−'-]*|[%°]\w?")
 
 @dataclass(frozen=True)
 class PhysicalUnits:
-    """Units by the names of predicted and known fields and of axes, and that of time; what is not stated is missing."""
+    """Units of fields and axes by name, and that of time; missing where a file states none."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
     axes: Mapping[str, str] = field(default_factory=dict)

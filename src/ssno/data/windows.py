@@ -1,20 +1,20 @@
-"""Which frames of a trajectory are given, which are predicted, and which outputs a loss counts.
+"""Which frames of a trajectory are input, which are predicted, and which outputs a loss counts.
 
-A model's slot t predicts frame t + 1 from at most the last K frames up to t (K = `size`, the window). A
-protocol says, for a trajectory of T frames, where forecasting begins:
+A model's output at time step t predicts frame t + 1 from at most the last K frames up to t (K = `size`, the window).
+A protocol says, for a trajectory of T frames, where forecasting begins:
 
-    protocol   given frames          predicted frames       slots in the training loss
+    protocol   input frames          predicted frames       time steps in the training loss
     first_k    0 ... K-1             K ... T-1              K-1 ... T-2  (every window that is full)
     memno      0                     1 ... T-1              0 ... T-2    (the memory grows from 1 to K)
     fno        0 ... G-1             G ... G+H-1            G-1 ... G+H-2          (G = given, H = horizon, 10 each)
     ffno       T-H-K ... T-H-1       T-H ... T-1            K-1 ... T-2  (all pairs train, the last H are scored)
 
-K = 0 is a model without memory; it sees one frame, like K = 1. Rollouts start from the last given frame and
+K = 0 is a model without memory; it sees one frame, like K = 1. Rollouts start from the last input frame and
 feed the model its own predictions. A metric counts `scored` frames: the predicted ones or, with `score_last`,
-only the last few, so that runs with different K are compared on the same frames. Given frames are never among
+only the last few, so that runs with different K are compared on the same frames. Input frames are never among
 them.
 
-Axes: n trajectory, t frame or slot, k context channel, then the space axes.
+Axes: n trajectory, t frame or time step, k context channel, then the space axes.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ ContextTime = Literal["input", "target"]
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """The frames and slots of a trajectory with a fixed number of frames."""
+    """The frames and time steps of a trajectory with a fixed number of frames."""
 
     given: range
     predicted: range
@@ -41,13 +41,13 @@ class WindowPlan:
 
     @property
     def start(self) -> int:
-        """The frame that a rollout starts from: the last given one."""
+        """The frame that a rollout starts from: the last input frame."""
         return self.given[-1]
 
-    def known_of(
+    def inputs(
         self, state: Float[Tensor, "n t c *grid"], context: Float[Tensor, "n t k *grid"]
     ) -> tuple[Float[Tensor, "n g c *grid"], Float[Tensor, "n s k *grid"] | None]:
-        """What a rollout knows: the given frames, and known fields from the first of them on; None without any."""
+        """What a rollout gets: the input frames, and context fields from the first of them on; None without any."""
         return (
             state[:, self.given.start : self.given.stop],
             context[:, self.given.start :] if context.shape[2] else None,
@@ -59,14 +59,14 @@ class Window:
     """A protocol with its window."""
 
     protocol: Protocol = "first_k"
-    """Frames that are given: as many as the model looks at (first_k), one (memno), `given` (fno), or all up to the last
+    """Input frames: as many as the model looks at (first_k), one (memno), `given` (fno), or all up to the last
     `horizon` (ffno)."""
     size: int = 4
     """Frames that one prediction looks at, the newest included; 0 as 1."""
     score_last: int | None = None
-    """Count only the last so many frames in errors; None for all that are predicted."""
+    """Count only this many last frames in errors; None for all that are predicted."""
     given: int = 10
-    """Frames that protocol fno gives."""
+    """Input frames of protocol fno."""
     horizon: int = 10
     """Frames that protocols fno and ffno predict."""
 
@@ -107,17 +107,17 @@ class Window:
 
 
 def next_frames(state: Float[Tensor, "n t c *grid"]) -> Float[Tensor, "n t-1 c *grid"]:
-    """What slots 0 ... T-2 have to predict: slot t is compared with frame t + 1."""
+    """Targets of time steps 0 ... T-2: output t is compared with frame t + 1."""
     return state[:, 1:]
 
 
-def slot_context(
+def context_at_steps(
     context: Float[Tensor, "n t k *grid"], context_time: ContextTime = "input"
 ) -> Float[Tensor, "n t-1 k *grid"]:
-    """Known fields for slots 0 ... T-2, which predict frames 1 ... T-1.
+    """Context fields for time steps 0 ... T-2, which predict frames 1 ... T-1.
 
-    Slot j gets the context of its own frame ("same") or of the frame it predicts ("target"), as a force that
-    acts during the step would be. The last frame has no slot: nothing after it is known.
+    Step t gets the context of its input frame t ("input") or of the frame t + 1 that it predicts ("target"), as a force
+    that acts during the step would be.
     """
     require_one_of("context_time", context_time, get_args(ContextTime))
     return context[:, :-1] if context_time == "input" else context[:, 1:]

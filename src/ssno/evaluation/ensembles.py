@@ -63,7 +63,7 @@ def calibrate_ensemble(ensemble: Ensemble, data: Trajectories, *, batch_size: in
     plan = ensemble.window.plan(len(data.times))
     sums: list[CalibrationSums] = []
     for _, frames in batches(data, batch_size):
-        given, context = plan.known_of(*frames)
+        given, context = plan.inputs(*frames)
         units = ensemble.units(given)
         forecasts = [
             units.encode(rollout(member, given, len(plan.predicted), context=context, spacing=data.spacing))

@@ -255,5 +255,5 @@ def first_forecasts(forecaster: Forecaster | Ensemble, data: Trajectories, count
     """A function that forecasts the first `count` trajectories; reading them is already done."""
     frames = data.read(range(count))
     plan = forecaster.window.plan(len(data.times))
-    given, context = plan.known_of(*frames)
+    given, context = plan.inputs(*frames)
     return lambda: rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ssno.base.device import float64
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import Window, WindowPlan, next_frames, slot_context
+from ssno.data.windows import Window, WindowPlan, context_at_steps, next_frames
 from ssno.forecasting.cloud_scores import CLOUD_METRICS, CloudScores
 from ssno.forecasting.divergence import NEVER, NOT_FINITE, TOO_LARGE, Divergence, largest, runaway_step
 from ssno.forecasting.ensemble import Ensemble
@@ -144,7 +144,7 @@ def score(
 
     def predict(frames: Frames, rows: range) -> Tensor:
         plan = window.plan(frames.state.shape[1])
-        given, context = plan.known_of(*frames)
+        given, context = plan.inputs(*frames)
         if "runaway" not in metrics or forecaster.envelope is None:
             return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
         watch = ForecastWatch(forecaster, given, axes=data.axes, grid_type=data.grid_type, context=context)
@@ -287,7 +287,7 @@ def one_step_errors(
     outside = forecaster.outside(frames.context)
     answers = forecaster(
         hold(units.encode(frames.state), outside)[:, :-1],
-        slot_context(forecaster.encode_context(frames.context), forecaster.context_time),
+        context_at_steps(forecaster.encode_context(frames.context), forecaster.context_time),
         spacing=spacing,
     )
     missing = frames.state.shape[1] - 1 - answers.shape[1]  # slots before a model's first full window

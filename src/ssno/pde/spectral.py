@@ -65,7 +65,7 @@ class Convection:
 
 
 def engine(points: int) -> Engine:
-    """What computes the steps on a line of so many points on this machine; decides the last bits of a solution."""
+    """What computes the steps on a line of `points` points on this machine; decides the last bits of a solution."""
     fits = points >= 8 and points & (points - 1) == 0
     return "native" if fits and library(SOURCE) is not None else "torch"
 

@@ -56,7 +56,7 @@ EARTH = Planet()
 
 
 def solver_grid(degrees: int) -> SphereGrid:
-    """The smallest Gauss grid, of even size, on which products of two fields of so many degrees do not alias."""
+    """The smallest Gauss grid, of even size, on which products of two fields of `degrees` degrees do not alias."""
     nlat = -(-(3 * (degrees - 1) + 1) // 2)
     nlat += nlat % 2
     return SphereGrid(max(2, nlat), max(4, 2 * nlat), "gauss")

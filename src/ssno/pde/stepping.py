@@ -2,7 +2,7 @@
 
 FFT libraries may choose another algorithm for another batch size or thread count, and the last bit then differs.
 So spectral solvers always see the same shape: a batch is cut into blocks of `size` trajectories, the last block is
-filled up with copies, and everything runs on one thread. A trajectory is then bitwise the same in any company.
+filled up with copies, and everything runs on one thread. Results are then bitwise independent of batch composition.
 """
 
 import math
@@ -37,7 +37,7 @@ def integrate(step: Step, modes: Tensor, *, dt: float, frames: int, steps_per_fr
         for n in range(first, first + steps_per_frame):
             modes = step(modes, n * dt)
         if not bool(torch.isfinite(modes).all()):
-            _name_the_culprit(step, before, first=first, steps=steps_per_frame, dt=dt)
+            _raise_divergence(step, before, first=first, steps=steps_per_frame, dt=dt)
         yield modes
 
 
@@ -118,7 +118,7 @@ def steps_between(interval: float, longest: float) -> int:
     return max(1, math.ceil(in_units(interval, longest)))
 
 
-def _name_the_culprit(step: Step, modes: Tensor, *, first: int, steps: int, dt: float) -> None:
+def _raise_divergence(step: Step, modes: Tensor, *, first: int, steps: int, dt: float) -> None:
     """Repeat an interval that ended badly and raise at the first trajectory and step that is not finite."""
     for n in range(first, first + steps):
         modes = step(modes, n * dt)

@@ -17,7 +17,7 @@ from torch import nn
 from ssno.base import description_from_json
 from ssno.base.checks import LARGEST_SEED
 from ssno.data.grids import Points
-from ssno.data.load import in_our_layout, read_alike, with_fields
+from ssno.data.load import in_our_layout, same_options, with_fields
 from ssno.data.options import DataOptions
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
@@ -117,7 +117,7 @@ class RunFolder:
         Of data that do not describe themselves the same frames are taken, in pieces as long.
         """
         own = DataOptions() if self.data is None else self.data
-        options = DataOptions(name=str(path), **vars(read_alike(path, own, given)))
+        options = DataOptions(name=str(path), **vars(same_options(path, own, given)))
         if not in_our_layout(Path(path)):
             options = replace(options, segment=own.segment, time_index=own.time_index)
         if str(path) == own.name and not Path(path).exists():  # the dataset of training, by its name

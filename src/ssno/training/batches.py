@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ssno.data.augmentation import Reflection, mirrored, noise_like, sample_generator
+from ssno.data.augmentation import Reflection, noise_like, reflected, sample_generator
 from ssno.data.grids import coarse_points, fitting
 from ssno.data.point_clouds import at_points, drawn_points, wall_mask
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import next_frames, slot_context
+from ssno.data.windows import context_at_steps, next_frames
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.quadrature_weights import hold
 from ssno.runs.options import Stage
@@ -83,14 +83,14 @@ def prepare(
     if points and points < frames.state.shape[-1]:
         frames = at_points(frames, drawn_points(frames.state.shape[-1], points, *key).to(frames.state.device))
     if samples:
-        frames = mirrored(frames, mirror, key, samples)
+        frames = reflected(frames, mirror, key, samples)
     state, context = frames
     wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
     plan = window.plan(state.shape[1])
     outside = forecaster.outside(context)
     clean = hold(forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state), outside)
     after = None if outside is None else outside[:, 1:]
-    seen, known = clean[:, :-1], slot_context(forecaster.encode_context(context), forecaster.context_time)
+    seen, known = clean[:, :-1], context_at_steps(forecaster.encode_context(context), forecaster.context_time)
     if noise and samples:
         seed, epoch, step = key
         added = noise_like(

@@ -16,10 +16,10 @@ from typing import Any
 from torch import nn
 
 from ssno.base.provenance import provenance
-from ssno.data.augmentation import check_mirror
+from ssno.data.augmentation import check_reflection
 from ssno.data.envelope import Surveyor
 from ssno.data.grids import coarse_points, fitting
-from ssno.data.normalise import Normalisers, check_finite, fit, kept_units
+from ssno.data.normalise import Normalisers, check_finite, fit, reuse_units
 from ssno.data.splits import holdout
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import ContextTime, Window, dataset_conventions
@@ -171,7 +171,7 @@ def checked(
     views = on_grids(data, options.grids)
     for trajectories in (*views, data, valid):
         check_fit(model, trajectories)
-    check_mirror(options.reflect, data)
+    check_reflection(options.reflect, data)
     window.plan(len(valid.times))
     check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
@@ -184,7 +184,7 @@ def checked(
         normalisers, envelope = units.normalisers(), units.envelope
     forecaster = Forecaster(
         model,
-        normalisers=normalisers if source is None else kept_units(source, normalisers),
+        normalisers=normalisers if source is None else reuse_units(source, normalisers),
         predict_increment=options.predict_increment,
         window=window,
         context_time=context_time,

@@ -109,7 +109,7 @@ def inlet_of(name: str) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class CaseArray:
-    """The frames (1, 2, 4, points) or known fields (1, 5, points) of a case, read when asked for."""
+    """The frames (1, 2, 4, points) or context fields (1, 5, points) of a case, read when asked for."""
 
     case: Case
     label: str
@@ -126,7 +126,7 @@ class CaseArray:
 
 @lru_cache(maxsize=2)
 def case_fields(folder: Path, name: str, points: int) -> Mapping[str, np.ndarray]:
-    """State and known fields of a case at its wall and at some other nodes."""
+    """State and context fields of a case at its wall and at some other nodes."""
     inside = read_piece(folder / name / f"{name}_internal.vtu", folder)
     wall = read_piece(folder / name / f"{name}_aerofoil.vtp", folder)
     for where, piece, needed in (
@@ -162,7 +162,7 @@ def case_fields(folder: Path, name: str, points: int) -> Mapping[str, np.ndarray
 
 
 def as_trajectory(flow: np.ndarray, context: np.ndarray, speed: float, angle: float) -> Mapping[str, np.ndarray]:
-    """Stream and flow as two frames, with the known fields."""
+    """Stream and flow as two frames, with the context fields."""
     stream = np.zeros_like(flow, dtype=np.float64)
     stream[0], stream[1] = speed * math.cos(math.radians(angle)), speed * math.sin(math.radians(angle))
     return {"state": np.stack([stream, flow])[None], "context": context[None]}
@@ -241,7 +241,7 @@ def open_file(contents: Contents, options: ReadOptions, *, points: int = POINTS)
 def tensor_fields(
     arrays: tuple[LazyArray, ...], number: int, points: int, speed: float, angle: float
 ) -> Mapping[str, np.ndarray]:
-    """State and known fields of a case of `AirfRANS.pt`."""
+    """State and context fields of a case of `AirfRANS.pt`."""
     pos, x, y, surf = (array.read((slice(None),) * len(array.shape)) for array in arrays)
     chosen = with_others(around_by_normals(pos, x[:, 3:], surf), len(pos), points, f"case {number}")
     context = np.concatenate([pos[chosen].T, x[chosen, 2][None], x[chosen, 3:].T])

@@ -87,7 +87,7 @@ def meaning_of(name: str) -> str:
 
 # The times of a file's frames: from an array of times, a time step, or frames counted.
 
-STEP = "dt"  # as the name of a known field: the time step of each trajectory
+STEP = "dt"  # as the name of a context field: the time step of each trajectory
 COUNTS = ("step", "frame", "snapshot")  # may mean time, but time itself comes first
 
 
@@ -98,11 +98,11 @@ def times_of(
     frames = sizes["time"]
     if options.dt is not None:
         return options.dt * np.arange(frames, dtype=np.float64), "", ""
-    key, clocks = clocks_of(contents, sizes, options)
-    if clocks is not None:
-        if not np.isfinite(clocks).all():
+    key, time_rows = stored_times(contents, sizes, options)
+    if time_rows is not None:
+        if not np.isfinite(time_rows).all():
             raise DataError(f"{contents[key].array.label} has times that are not finite. Give --dt, or mend the file.")
-        if not np.allclose(clocks, clocks[:1], rtol=1e-6, atol=1e-6 * float(np.ptp(clocks[0]))):
+        if not np.allclose(time_rows, time_rows[:1], rtol=1e-6, atol=1e-6 * float(np.ptp(time_rows[0]))):
             raise DataError(
                 f"{contents[key].array.label} has other times for other trajectories. Trajectories of one dataset "
                 "share their times: give --resample STEP to interpolate them, --context dt if each has a constant "
@@ -110,7 +110,7 @@ def times_of(
             )
         spare = contents[key].shape == (frames + 1,)
         note = f"The last entry of {key!r} belongs to no frame." * spare
-        return equally_spaced(contents, key, clocks[0]), unit_of(contents[key].attributes), note
+        return equally_spaced(contents, key, time_rows[0]), unit_of(contents[key].attributes), note
     step = {**contents.attributes(), **contents[name].attributes}.get(STEP)
     if step is None and STEP in contents.arrays and prod(contents[STEP].shape) == 1:
         step = contents.values(STEP).item()
@@ -119,29 +119,29 @@ def times_of(
     return np.arange(frames, dtype=np.float64), "", "The file has no times: the step is taken as 1. Give --dt."
 
 
-def clocks_of(
+def stored_times(
     contents: Contents, sizes: Mapping[str, int], options: ReadOptions
 ) -> tuple[str, Float[np.ndarray, "n t"] | None]:
     """The array of times and its numbers, a line for each trajectory or one for all; None if the file has none."""
     named = [options.times] if options.times else [key for key in contents.arrays if meaning_of(key) == "time"]
-    found = {key: clocks for key in named if (clocks := clock_lines(contents, key, sizes)) is not None}
+    found = {key: time_rows for key in named if (time_rows := times_in(contents, key, sizes)) is not None}
     if options.times and not found:
         stored = contents[options.times]
         raise DataError(f"{stored.array.label} has shape {stored.shape}, which are no times of {sizes['time']} frames.")
     counts = [key for key in found if short(key).lower().removesuffix("s") in COUNTS]
-    found = {key: clocks for key, clocks in found.items() if key not in counts or len(counts) == len(found)}
+    found = {key: time_rows for key, time_rows in found.items() if key not in counts or len(counts) == len(found)}
     if not found:
         return "", None
-    (first, clocks), *others = found.items()
+    (first, time_rows), *others = found.items()
     for other, theirs in others:
-        if not np.allclose(clocks, theirs, rtol=1e-6, atol=1e-6 * float(np.ptp(clocks))):
+        if not np.allclose(time_rows, theirs, rtol=1e-6, atol=1e-6 * float(np.ptp(time_rows))):
             raise DataError(
                 f"{contents.path} has two arrays of times that differ, {first} and {other}. Choose with --times NAME."
             )
-    return first, clocks
+    return first, time_rows
 
 
-def clock_lines(contents: Contents, key: str, sizes: Mapping[str, int]) -> Float[np.ndarray, "n t"] | None:
+def times_in(contents: Contents, key: str, sizes: Mapping[str, int]) -> Float[np.ndarray, "n t"] | None:
     """Numbers of an array as times, if it has the shape of times."""
     frames, shape = sizes["time"], contents[key].shape
     if shape in ((frames,), (frames + 1,)):
@@ -152,22 +152,22 @@ def clock_lines(contents: Contents, key: str, sizes: Mapping[str, int]) -> Float
 def steps_of(
     contents: Contents, name: str, sizes: Mapping[str, int], options: ReadOptions, pattern: Pattern
 ) -> tuple[np.ndarray, str, Block]:
-    """Frames counted as times, a remark, and the time step of every trajectory as a known field."""
-    key, clocks = clocks_of(contents, sizes, options)
-    if clocks is None or clocks.shape[1] < 2:
+    """Frames counted as times, a remark, and the time step of every trajectory as a context field."""
+    key, time_rows = stored_times(contents, sizes, options)
+    if time_rows is None or time_rows.shape[1] < 2:
         given = {**contents.attributes(), **contents[name].attributes}.get(STEP)
         if type(given) not in (int, float):
             raise DataError(f"{contents.path} has no times from which the steps of trajectories could be known.")
         steps, unit = np.array([given], np.float64), ""
     else:
-        for clock in clocks:
-            equally_spaced(contents, key, clock)
-        steps = (clocks[:, -1] - clocks[:, 0]) / (clocks.shape[1] - 1)
+        for row in time_rows:
+            equally_spaced(contents, key, row)
+        steps = (time_rows[:, -1] - time_rows[:, 0]) / (time_rows.shape[1] - 1)
         unit = unit_of(contents[key].attributes)
     steps = np.broadcast_to(steps, (sizes["batch"],)).copy()
     array = MemoryArray(steps, f"the time steps of {contents.path}")
     block = Block(array, Pattern(("batch",)), pattern.space, unit=unit)
-    note = "Times count frames: each trajectory has a time step of its own, the known field 'dt'."
+    note = "Times count frames: each trajectory has a time step of its own, the context field 'dt'."
     return np.arange(sizes["time"], dtype=np.float64), note, block
 
 
@@ -187,8 +187,8 @@ def equally_spaced(contents: Contents, key: str, times: np.ndarray) -> np.ndarra
 
 # Which axes of the state an array beside it has.
 #
-# Another field of the state may be stored in another order, and a known field may lack axes. Names of dimensions settle
-# which is which. Where a file has none, lengths do, with axes in the order of the state; the rest is an error.
+# Another field of the state may be stored in another order, and a context field may lack axes. Axes are matched by the
+# names of dimensions, or where a file has none by lengths, in the order of the state; the rest is an error.
 
 Shape = tuple[int, ...]
 
@@ -239,6 +239,6 @@ def choose_pattern(found: Sequence[Pattern], *, what: str, shape: Shape, pattern
     if len(by_trajectory) == 1:
         return by_trajectory[0], f"{what} fits {listed} by its shape {shape}: it is read as ({by_trajectory[0]})."
     raise DataError(
-        f"Known field {what} has shape {shape}, which fits {listed} of a state with the axes ({pattern}). Give it as "
+        f"Context field {what} has shape {shape}, which fits {listed} of a state with the axes ({pattern}). Give it as "
         "many axes as the state has, of length 1 where it is constant, or name its dimensions (NetCDF, HDF5 labels)."
     )

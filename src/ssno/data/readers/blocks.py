@@ -1,7 +1,7 @@
 """Stored arrays with named axes, and the group of them that makes up one file of trajectories.
 
 A `Block` is one array, the pattern that names its axes and the channels taken from it. A `Part` is everything
-read from one file: blocks that give the state and blocks that give the context (known fields that are not
+read from one file: blocks that give the state and blocks that give the context (context fields that are not
 predicted). Formats differ only in how their blocks are found (`ssno.data.readers`); from here on everything
 is (trajectory, frame, channel, *grid).
 
@@ -171,31 +171,31 @@ ROUNDING = 1e-6  # of a step: the last frame counts although its time was rounde
 
 @dataclass(frozen=True, eq=False)
 class Resampling:
-    """From stored `clocks` (one for every trajectory, or one for all) to `times`; both begin with zero."""
+    """From stored `stored_times` (one for every trajectory, or one for all) to `times`; both begin with zero."""
 
-    clocks: Float[np.ndarray, "n t"]
+    stored_times: Float[np.ndarray, "n t"]
     times: Float[np.ndarray, " m"]
 
     @classmethod
-    def every(cls, step: float, clocks: Float[np.ndarray, "n t"], *, what: str) -> "Resampling":
+    def every(cls, step: float, stored_times: Float[np.ndarray, "n t"], *, what: str) -> "Resampling":
         """Frames `step` apart, from the first of each trajectory to the end of the shortest."""
-        if not np.isfinite(clocks).all() or (np.diff(clocks) <= 0).any():
+        if not np.isfinite(stored_times).all() or (np.diff(stored_times) <= 0).any():
             raise DataError(f"{what} must be finite and increasing to be resampled.")
-        clocks = clocks - clocks[:, :1]
-        shortest = float(clocks[:, -1].min())
+        stored_times = stored_times - stored_times[:, :1]
+        shortest = float(stored_times[:, -1].min())
         count = int(in_units(shortest, step, rounding=ROUNDING)) + 1
         if count < 2:
             raise DataError(f"`resample` is {step:g}, but the shortest trajectory lasts {shortest:g}. Choose less.")
         if count > MOST_FRAMES:
             raise DataError(f"`resample` is {step:g}, which makes {count} frames of {shortest:g}. Choose more.")
-        return cls(clocks, np.minimum(step * np.arange(count), shortest))
+        return cls(stored_times, np.minimum(step * np.arange(count), shortest))
 
     def source(self, frames: slice) -> slice:
         """Stored frames between which the wanted ones lie, in every trajectory."""
         wanted = self.times[frames]
-        before = [int(np.searchsorted(clock, wanted.min(), side="right")) - 1 for clock in self.clocks]
-        after = [int(np.searchsorted(clock, wanted.max(), side="left")) for clock in self.clocks]
-        last = self.clocks.shape[1] - 1
+        before = [int(np.searchsorted(row, wanted.min(), side="right")) - 1 for row in self.stored_times]
+        after = [int(np.searchsorted(row, wanted.max(), side="left")) for row in self.stored_times]
+        last = self.stored_times.shape[1] - 1
         return slice(min(max(0, min(before)), last - 1), min(last, max(*after, 1)) + 1)
 
     def interpolate(
@@ -203,12 +203,12 @@ class Resampling:
     ) -> Float[np.ndarray, "n t c *grid"]:
         """The wanted frames of some trajectories from the stored frames `source(frames)`."""
         wanted, taken = self.times[frames], self.source(frames)
-        clocks = self.clocks[:, taken] if len(self.clocks) == 1 else self.clocks[rows][:, taken]
-        clocks = np.broadcast_to(clocks, (len(stored), clocks.shape[1]))
+        stored_times = self.stored_times[:, taken] if len(self.stored_times) == 1 else self.stored_times[rows][:, taken]
+        stored_times = np.broadcast_to(stored_times, (len(stored), stored_times.shape[1]))
         out = np.empty((len(stored), len(wanted), *stored.shape[2:]), stored.dtype)
-        for values, clock, result in zip(stored, clocks, out, strict=True):
-            index = np.clip(np.searchsorted(clock, wanted, side="right") - 1, 0, len(clock) - 2)
-            weight = ((wanted - clock[index]) / (clock[index + 1] - clock[index])).astype(stored.dtype)
+        for values, row, result in zip(stored, stored_times, out, strict=True):
+            index = np.clip(np.searchsorted(row, wanted, side="right") - 1, 0, len(row) - 2)
+            weight = ((wanted - row[index]) / (row[index + 1] - row[index])).astype(stored.dtype)
             for frame, (i, w) in enumerate(zip(index, weight, strict=True)):
                 if w in (0, 1):  # a stored frame is taken as it is: its neighbour may have gaps that it has not
                     result[frame] = values[i + int(w)]

@@ -54,12 +54,16 @@ def on_grid(contents: Contents, options: ReadOptions) -> Contents:
     rows = len(columns[time])
     runs, run = _distinct(columns[batch]) if batch else (np.zeros(1), np.zeros(rows, np.int64))
     found = {word: _distinct(columns[name]) for word, name in places.items()}
-    clocks, frame = _frames(contents, columns[time], run, runs)
-    shape = (*clocks.shape, *(len(values) for values, _ in found.values()))
+    time_rows, frame = _frames(contents, columns[time], run, runs)
+    shape = (*time_rows.shape, *(len(values) for values, _ in found.values()))
     index = (run, frame, *(position for _, position in found.values()))
-    _check_full(contents, index, shape, {"trajectory": runs, "time": clocks, **{w: v for w, (v, _) in found.items()}})
+    _check_full(
+        contents, index, shape, {"trajectory": runs, "time": time_rows, **{w: v for w, (v, _) in found.items()}}
+    )
     dims = ("batch", "time", *places)
-    arrays = {"time": _stored(contents, time, clocks[0] if np.ptp(clocks, axis=0).max() == 0 else clocks, dims[:2])}
+    arrays = {
+        "time": _stored(contents, time, time_rows[0] if np.ptp(time_rows, axis=0).max() == 0 else time_rows, dims[:2])
+    }
     arrays |= {word: _stored(contents, places[word], values, (word,)) for word, (values, _) in found.items()}
     for name in columns:
         if name in (batch, time, *places.values()) or (name != options.times and meaning_of(name) == "time"):
@@ -78,21 +82,23 @@ def _roles(contents: Contents, options: ReadOptions) -> tuple[str | None, str, d
     for name in (*options.coordinates, *([options.times] if options.times else [])):
         _ = contents[name]  # an unknown name is an error that says what there is
     meant = {name: meaning_of(name) for name in names}
-    clocks = [options.times] if options.times else [name for name in names if meant[name] == "time"]
-    clocks.sort(key=lambda name: [word in name.lower() for word in TIMES], reverse=True)
+    time_columns = [options.times] if options.times else [name for name in names if meant[name] == "time"]
+    time_columns.sort(key=lambda name: [word in name.lower() for word in TIMES], reverse=True)
     if options.coordinates:
         words = [name if name.isidentifier() else "xyz"[i] for i, name in enumerate(options.coordinates)]
         places = dict(zip(words, options.coordinates, strict=True))
     else:
         places = {meant[name]: name for name in names if meant[name] in SPACE}
-    if not clocks or not 1 <= len(places) <= 3:
-        missing = "one for the time" if not clocks else "one to three for places (x, y, z)"
+    if not time_columns or not 1 <= len(places) <= 3:
+        missing = "one for the time" if not time_columns else "one to three for places (x, y, z)"
         raise DataError(
             f"{contents.path} has the columns {', '.join(names)}, but {missing} must be among them. Say which with "
             "--times NAME and --coordinates NAME ..., or rename them. A matrix of numbers needs no names."
         )
-    batch = next((name for name in names if meant[name] == "batch" and name not in (clocks[0], *places.values())), None)
-    return batch, clocks[0], places
+    batch = next(
+        (name for name in names if meant[name] == "batch" and name not in (time_columns[0], *places.values())), None
+    )
+    return batch, time_columns[0], places
 
 
 def _distinct(values: Float[np.ndarray, " rows"]) -> tuple[Float[np.ndarray, " k"], Int[np.ndarray, " rows"]]:
@@ -109,19 +115,19 @@ def _frames(
 ) -> tuple[Float[np.ndarray, "n t"], Int[np.ndarray, " rows"]]:
     """The times of each trajectory, and which of them each row has; trajectories may have times of their own."""
     frame = np.empty(len(times), np.int64)
-    clocks = []
+    time_rows = []
     order = np.argsort(run, kind="stable")
     for rows in np.split(order, np.searchsorted(run[order], np.arange(1, len(runs)))):
-        clock, frame[rows] = _distinct(times[rows])
-        clocks.append(clock)
-    longest = max(clocks, key=len)
-    for number, clock in enumerate(clocks):
-        if len(clock) != len(longest):
+        row, frame[rows] = _distinct(times[rows])
+        time_rows.append(row)
+    longest = max(time_rows, key=len)
+    for number, row in enumerate(time_rows):
+        if len(row) != len(longest):
             raise DataError(
-                f"{contents.path}: trajectory {runs[number]:g} has {len(clock)} times, another has {len(longest)}. "
+                f"{contents.path}: trajectory {runs[number]:g} has {len(row)} times, another has {len(longest)}. "
                 "Trajectories of one file must have as many."
             )
-    return np.stack(clocks), frame
+    return np.stack(time_rows), frame
 
 
 def _check_full(

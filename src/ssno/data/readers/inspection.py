@@ -216,9 +216,9 @@ def inspect_data(
 def _with_findings(
     path: Path, options: ReadOptions, sets: Mapping[str, Trajectories], reports: Sequence[SetReport], walls: set[str]
 ) -> ReadOptions:
-    """The user's options and what was found beside them: walls, parameters as known fields, gaps in all trajectories.
+    """The user's options and what was found beside them: walls, parameters as context fields, gaps in all trajectories.
 
-    What cannot be read so (a format with known fields of its own) is left out.
+    What cannot be read so (a format with context fields of its own) is left out.
     """
     data = next(iter(sets.values()))
     if walls and "periodic" not in options.given:
@@ -359,7 +359,7 @@ WINDOW = 64 * 2**10
 FEWEST_POINTS = 16
 """Along the longest axis: no coarser, whatever it takes."""
 AGAIN = 4
-"""Windows in all may take so many times what a sample holds: most of them are in memory already."""
+"""Windows in all may take this many times what a sample holds: most of them are in memory already."""
 
 
 def sampled(data: Trajectories, most: int | None, *, step: int | None = None) -> tuple[Trajectories, np.ndarray]:

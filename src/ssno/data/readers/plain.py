@@ -21,7 +21,6 @@ from ssno.data.readers.axes import (
     STEP,
     axes_of,
     choose_pattern,
-    clocks_of,
     coordinate_lengths,
     fitting_patterns,
     is_coordinate,
@@ -29,6 +28,7 @@ from ssno.data.readers.axes import (
     reordered,
     short,
     steps_of,
+    stored_times,
     times_of,
 )
 from ssno.data.readers.blocks import Block, Part, Pattern, Resampling, default_fields, example_pattern, parse_pattern
@@ -79,10 +79,10 @@ def open_arrays(contents: Contents, options: ReadOptions) -> Trajectories:
         context[STEP] = step
         part = Part(state, tuple(context.values()))
     elif options.resample is not None:
-        key, clocks = clocks_of(contents, sizes, options)
-        if clocks is None:
+        key, time_rows = stored_times(contents, sizes, options)
+        if time_rows is None:
             raise DataError(f"{contents.path} has no times to resample. Name them with --times, or give --dt.")
-        resampling = Resampling.every(options.resample, clocks, what=contents[key].array.label)
+        resampling = Resampling.every(options.resample, time_rows, what=contents[key].array.label)
         part = Part(
             *(tuple(_resampled(block, resampling) for block in blocks) for blocks in (part.state, part.context))
         )
@@ -120,7 +120,7 @@ def run_groups(contents: Contents) -> list[Contents]:
     """The groups of a file as files of their own, if there are several that hold arrays of the same names: one per run.
 
     Arrays outside the groups (coordinates, a mask) belong to all. Numbers among a group's attributes can be named as
-    known fields. Groups called like splits are not runs.
+    context fields. Groups called like splits are not runs.
     """
     inside: dict[str, dict[str, StoredArray]] = {}
     for name, stored in contents.arrays.items():
@@ -148,13 +148,13 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def cut_to_shortest(runs: Sequence[Trajectories]) -> list[Trajectories]:
-    """Runs that begin alike, cut to the frames that all have."""
+    """Runs cut to the number of frames of the shortest."""
     frames = min(len(run.times) for run in runs)
     return [run.select(time_index=slice(0, frames)) for run in runs]
 
 
 def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
-    """Names of the arrays that hold the state: the user's choice, or all candidates if they look alike."""
+    """Names of the arrays that hold the state: the user's choice, or all candidates if their shapes agree."""
     if options.arrays:
         for name in options.arrays:
             _ = contents[name]  # an unknown name is an error that says what there is
@@ -175,7 +175,7 @@ def state_arrays(contents: Contents, options: ReadOptions) -> tuple[str, ...]:
         told = "; ".join(f"{name} {stored.shape}" for name, stored in candidates.items())
         raise DataError(
             f"{contents.path} holds several arrays that could be the state: {told}. Choose with --arrays NAME, one or "
-            "more; others can be known fields (--context NAME) or a mask (--mask NAME)."
+            "more; others can be context fields (--context NAME) or a mask (--mask NAME)."
         )
     return tuple(candidates)
 
@@ -278,7 +278,7 @@ def _meanings(dims: Sequence[str], state: StoredArray, pattern: Pattern) -> dict
 def _context_array(
     contents: Contents, name: str, state: StoredArray, pattern: Pattern, *, is_mask: bool
 ) -> tuple[dict[str, Block], str]:
-    """A known field in an array of its own, and a remark: it may lack any axes of the state."""
+    """A context field in an array of its own, and a remark: it may lack any axes of the state."""
     number = contents.attributes().get(name)
     if name not in contents.arrays and type(number) in (int, float):
         values = MemoryArray(np.array([number], np.float64), f"{name!r} of {contents.path}")

@@ -49,7 +49,7 @@ def recognise_fourierflow(contents: Contents) -> bool:
 
 
 def open_fourierflow(contents: Contents, options: ReadOptions) -> dict[str, Trajectories]:
-    """The samples of each split that the file holds, with force and viscosity as known fields."""
+    """The samples of each split that the file holds, with force and viscosity as context fields."""
     return {split: _open_fourierflow_split(contents, split, options) for split in _splits(contents)}
 
 
@@ -290,7 +290,7 @@ PDEBENCH = Reader("PDEBench, one dimension", frozenset(), recognise_pdebench, op
 #                CE-RM   1260 x 21 x 5 x 128 x 128, frames 0.1 apart: density, velocity x, y, pressure, tracer
 #                GCE-RT  1260 x 11 x 6 x 128 x 128, frames 0.5 apart: the same and the potential
 #
-# Tracer and potential are known fields. Poseidon's other files call their variable `data` and have the energy in
+# Tracer and potential are context fields. Poseidon's other files call their variable `data` and have the energy in
 # channel 4; they are not read as these. Splits: first 1000 and last 200 by default, Poseidon's own are `splits=(1030,
 # 100, 130)`.
 

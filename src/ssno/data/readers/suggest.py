@@ -37,12 +37,12 @@ def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] |
     named = _named(shape, lines)
     if told := _told(shape, named):
         return told
-    clock = [axis for axis, word in named.items() if word == "time"]
+    time_axis = [axis for axis, word in named.items() if word == "time"]
     counted = [0] if any(_fits(shape, lines[name]) == [0] for name in lines if not COORDINATE.fullmatch(name)) else []
     space = sorted(axis for axis, word in named.items() if word != "time")
     if not space:
-        space = [axis for axis in _mapped(shape, lines) if axis not in (*clock, *counted)]
-    space = space or [axis for axis in _space(shape) if axis not in (*clock, *counted)]
+        space = [axis for axis in _mapped(shape, lines) if axis not in (*time_axis, *counted)]
+    space = space or [axis for axis in _space(shape) if axis not in (*time_axis, *counted)]
     rest = [axis for axis in range(len(shape)) if axis not in space]
     channel = None
     listed = {lengths[0] for lengths in lines.values() if len(lengths) == 1}  # places or times, not channels
@@ -53,7 +53,7 @@ def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] |
             channel = short
             rest.remove(short)
     while len(rest) > 2 and len(space) < 3:  # a grid of unequal sides: the axis beside the longest one is space too
-        beyond = [axis for axis in rest if axis not in (*clock, *counted) and (not space or axis < space[0])]
+        beyond = [axis for axis in rest if axis not in (*time_axis, *counted) and (not space or axis < space[0])]
         if not beyond:
             return None
         space.insert(0, max(beyond))
@@ -63,7 +63,7 @@ def suggest_axes(shape: tuple[int, ...], beside: Mapping[str, tuple[int, ...]] |
     called = [named[axis] for axis in space if axis in named]
     free = iter([word for word in "xyz" if word not in called])
     words = {axis: named.get(axis) or next(free) for axis in space} | ({} if channel is None else {channel: "channel"})
-    last = clock[0] if clock and clock[0] in rest else rest[-1]
+    last = time_axis[0] if time_axis and time_axis[0] in rest else rest[-1]
     words |= {axis: "time" if axis == last else "batch" for axis in rest}
     return " ".join(words[axis] for axis in range(len(shape)))
 
@@ -177,8 +177,8 @@ def resampling_note(data: Trajectories, view: Trajectories) -> str:
     if not blocks:
         return ""
     end, step = float(data.times[-1]), float(data.times[1] - data.times[0])
-    clocks = [clock for block in blocks for clock in block.resampling.clocks]  # type: ignore[union-attr]
-    late, stored = sum(int((clock > end + step / 2).sum()) for clock in clocks), sum(map(len, clocks))
+    stored_times = [row for block in blocks for row in block.resampling.stored_times]  # type: ignore[union-attr]
+    late, stored = sum(int((row > end + step / 2).sum()) for row in stored_times), sum(map(len, stored_times))
     every, fastest = (measured(f"{time:g}", data.units.time) for time in (step, 2 * step))
     sentence = (
         f"Resampled every {every}, {len(data.times)} frames: {late} of {stored} stored frames lie after the end of the "
@@ -198,12 +198,12 @@ def lost_between(view: Trajectories) -> float | None:
     rows, taken = slice(row, row + 1), block.resampling.source(frames)
     stored = replace(block, resampling=None).read(rows, taken, view.steps).astype(np.float64)
     made = block.read(rows, frames, view.steps).astype(np.float64)
-    clocks, times = block.resampling.clocks, block.resampling.times[frames]
-    clock = clocks[row if len(clocks) > 1 else 0, taken]
-    inside = (clock >= times[0]) & (clock <= times[-1])
+    stored_times, times = block.resampling.stored_times, block.resampling.times[frames]
+    moments = stored_times[row if len(stored_times) > 1 else 0, taken]
+    inside = (moments >= times[0]) & (moments <= times[-1])
     if len(times) < 2 or not inside.any():
         return None
-    back = Resampling(times[None], clock[inside]).interpolate(made, slice(0, 1), slice(None))
+    back = Resampling(times[None], moments[inside]).interpolate(made, slice(0, 1), slice(None))
     stored = stored[:, inside]
     changes = float(np.square(stored - stored.mean(1, keepdims=True)).sum())
     return float(np.square(stored - back).sum()) / changes if changes > 0 and np.isfinite(changes) else None

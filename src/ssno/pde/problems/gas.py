@@ -5,7 +5,7 @@ The published grid has `cells` per side. The solver's may be `refine` times fine
 because cell averages are what the scheme computes. Points of the published grid are then skipped to store `points`.
 If quarter turns leave the flow unchanged, one quarter is solved (`ssno.pde.gas`). The scheme is
 `ssno.pde.gas`, every trajectory on its own clock (`ssno.pde.stepping`). Predicted channels are
-primitive; the dye, and the potential if there is gravity, are known fields.
+primitive; the dye, and the potential if there is gravity, are context fields.
 
 Axes: n trajectory, t frame, c channel, x, y cells.
 """

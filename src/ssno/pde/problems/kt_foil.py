@@ -1,7 +1,7 @@
 """kt-foil: exact ideal flow past random Karman-Trefftz aerofoils, sampled on point clouds (`foil_cloud`).
 
 A trajectory has two frames on one axis of points: the undisturbed stream (v the inlet velocity, p = 0), then the flow.
-To forecast frame 1 from frame 0 is to solve the flow; the shape is in the known fields x, y, wall_distance, normal_x,
+To forecast frame 1 from frame 0 is to solve the flow; the shape is in the context fields x, y, wall_distance, normal_x,
 normal_y. Each case has a shape, an angle of attack and a speed of its own, uniform in
 
     ex [0.06, 0.14]     ey [0, 0.10]     tail angle [4, 18] degrees     angle [-5, 15] degrees     speed [31, 94] m/s
@@ -302,7 +302,7 @@ ANGLE, INNER_ANGLE, SPEED = (-5.0, 15.0), (-2.5, 12.5), (31.0, 94.0)
 class KTFoil(Problem):
     """The problem; see the top of this module.
 
-    `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, in which all cases weigh alike; "physical" are
+    `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, in which all cases have equal weight; "physical" are
     m/s, as in AirfRANS, and fast flows rule mean squares (p grows with U^2). `wall_layer` is a length over which the
     velocity is made to vanish towards the wall, v (1 - exp(-distance/wall_layer)): synthetic, for files that mark
     walls by v = 0.

@@ -67,7 +67,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Solution:
-    """Frames of a batch of trajectories, float64, and the known fields with them (one frame if constant)."""
+    """Frames of a batch of trajectories, float64, and the context fields with them (one frame if constant)."""
 
     state: Float[np.ndarray, "n t c *grid"]
     context: Float[np.ndarray, "n t_or_1 k *grid"] | None = None

@@ -3,7 +3,7 @@
 All solve the vorticity equation (`ssno.pde.vorticity`) from a Gaussian random field
 (`ssno.pde.initial_conditions`).
 
-| name | viscosity | force | frames | known fields |
+| name | viscosity | force | frames | context fields |
 |---|---|---|---|---|
 | torus-li | 1e-5 | 0.1 [sin 2 pi (x + y) + cos 2 pi (x + y)] | 20, at t = 1, 2, ..., 20 | none |
 | torus-vis | U[1e-5, 1e-4) | 12 waves, amplitudes 0.1 U[0, 1) | 20, at t = 0.1, 1.1, ..., 19.1 | force, viscosity |
@@ -110,7 +110,7 @@ class Torus(Problem):
         return gaussian_field(int(parameters["field_seed"]), points, convention=self.convention)
 
     def context(self, parameters: Sequence[Parameters]) -> Float[np.ndarray, "n t k x y"] | None:
-        """Known fields at the stored times; none here."""
+        """Context fields at the stored times; none here."""
         return None
 
     def solve(self, parameters: Sequence[Parameters], *, progress: OnProgress | None = None) -> Solution:
@@ -155,7 +155,7 @@ class TorusLi(Torus):
 
 @dataclass(frozen=True)
 class TorusVis(Torus):
-    """A viscosity and a steady force for each trajectory; both are known fields."""
+    """A viscosity and a steady force for each trajectory; both are context fields."""
 
     first_time: float = 0.1
     lowest_viscosity: float = 1e-5
