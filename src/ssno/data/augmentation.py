@@ -53,8 +53,6 @@ def noise_like(
     return (std * torch.stack(drawn)).to(batch)
 
 
-# Reflection images of trajectories: more data for nothing, where the equation does not tell left from right.
-
 Reflection = Literal["none", "even", "odd"]
 COINS = 5  # keeps the key of this draw apart from others
 

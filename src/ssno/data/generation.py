@@ -176,8 +176,6 @@ def single_threaded_children() -> Iterator[None]:
                 os.environ[name] = value
 
 
-# Generate a dataset into a folder: check, forecast, make what is missing, seal.
-
 PLANNED = f"{PROGRESS}/recipe.json"
 NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 

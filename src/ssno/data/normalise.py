@@ -154,8 +154,6 @@ def summarise(data: Trajectories, *, size: int = CHUNK, look: Callable[[Frames],
     return total
 
 
-# Normalisers: one affine map per channel, fitted on the training split and frozen.
-
 NormalisationMethod = Literal["minmax", "zscore", "none", "per_sample_minmax"]
 SMALLEST = float(np.finfo(np.float32).tiny)  # a narrower range than this has no reciprocal in float32
 

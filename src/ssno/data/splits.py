@@ -35,8 +35,6 @@ def trajectory_rng(seed: int, split: Split, index: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(sequence))
 
 
-# Dividing trajectories into train, valid and test.
-
 FRACTIONS = (0.8, 0.1, 0.1)
 TENTH = 10
 

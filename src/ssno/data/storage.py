@@ -170,11 +170,7 @@ class ShardEncoder:
             raise NotFinite(index, f"field {name!r}, frame {frame} (time {self.layout.times[frame]:.6g})")
         values = values[0] if constant else values
         if name not in fields:
-            chunk = (1, *values.shape)
-            dataset = fields.create_dataset(name, (self.count, *values.shape), np.float32, chunks=chunk, **CHECKED)
-            dataset.attrs["dim_varying"] = np.ones(len(self.layout.axes), dtype=bool)
-            dataset.attrs.update({"sample_varying": True, "time_varying": not constant})
-            write_unit(dataset, self.layout.units.fields.get(name, ""))
+            create_field(self.file, self.layout, name, (self.count, *values.shape), chunk=(1, *values.shape))
         fields[name][index] = values
 
     def _store_parameters(self) -> None:
@@ -217,6 +213,14 @@ def describe_shard(file: h5py.File, layout: Layout, *, count: int) -> None:
     for order in range(3):
         names = (*layout.fields, *layout.context_fields) if order == 0 else ()
         _write_names(file.create_group(f"t{order}_fields"), "field_names", names)
+
+
+def create_field(file: h5py.File, layout: Layout, name: str, shape: tuple[int, ...], *, chunk: tuple[int, ...]) -> None:
+    """An empty field of `shape` (trajectory, time, *grid), or (trajectory, *grid) if it is constant in time."""
+    made = file["t0_fields"].create_dataset(name, shape, np.float32, chunks=chunk, **CHECKED)
+    made.attrs["dim_varying"] = np.ones(len(layout.axes), dtype=bool)
+    made.attrs.update({"sample_varying": True, "time_varying": len(shape) > 1 + len(layout.axes)})
+    write_unit(made, layout.units.fields.get(name, ""))
 
 
 def write_unit(node: h5py.Dataset, unit: str) -> None:
@@ -320,10 +324,7 @@ class FrameWriter:
     def _make(self, name: str, shape: tuple[int, ...]) -> None:
         varies = len(shape) > len(self.layout.grid)
         chunk = (1, min(self.block, shape[0]), *shape[1:]) if varies else (1, *shape)
-        made = self.file["t0_fields"].create_dataset(name, (self.count, *shape), np.float32, chunks=chunk, **CHECKED)
-        made.attrs["dim_varying"] = np.ones(len(self.layout.axes), dtype=bool)
-        made.attrs.update({"sample_varying": True, "time_varying": varies})
-        write_unit(made, self.layout.units.fields.get(name, ""))
+        create_field(self.file, self.layout, name, (self.count, *shape), chunk=chunk)
 
     def _store(self, names: Sequence[str], values: np.ndarray, rows: slice, columns: slice) -> None:
         for number, name in enumerate(names):

@@ -56,8 +56,6 @@ def trajectory_bytes(described: Described) -> int:
     return 4 * len(described.times) * channels * prod(axis.points for axis in described.axes)
 
 
-# Trajectories: what every dataset looks like to the rest of the library.
-
 Indices = slice | Sequence[int] | Int[np.ndarray, " n"]
 DEFAULT_LIMIT = 8 * 2**30  # bytes that one `read` may take
 MOST = 2**24  # trajectories

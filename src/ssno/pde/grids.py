@@ -50,9 +50,6 @@ def check_batch(parameters: Sequence[object]) -> None:
         raise ValueError("`parameters` is empty: there is no trajectory to solve.")
 
 
-# Periodic boxes in one, two or three dimensions, and real fields on them as Fourier coefficients.
-
-
 class SpectralGrid:
     """A periodic grid together with the Fourier modes kept on it.
 

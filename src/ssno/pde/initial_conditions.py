@@ -56,8 +56,6 @@ def draw_waves(rng: np.random.Generator, *, waves: int, low: int, high: int, dim
     }
 
 
-# Gaussian random fields on the unit torus, by a seed that means the same field on every grid.
-
 Convention = Literal["fno2020", "fno2022"]
 TAU = 7.0
 ALPHA = 2.5

@@ -102,8 +102,6 @@ def native_step(grid: SpectralGrid, weights: Sequence[Float[Tensor, " k"]]) -> C
     return step
 
 
-# Periodic equations in Fourier space: what to solve, not how.
-
 SpectralCoefficients = Complex[Tensor, "b c *modes"]
 Nonlinear = Callable[[Tensor, float], Tensor]
 CompiledStep = Callable[[Sequence[Tensor], Sequence[Tensor]], Nonlinear]

@@ -121,8 +121,6 @@ class ShallowWaterEquations:
         return (4 * torch.pi) ** 0.5 * self.planet.gravity * self.planet.depth
 
 
-# Initial states of shallow water on a sphere, as coefficients of spherical harmonics.
-
 DRAWN_DEGREES = 120
 BUMP = 120.0
 """Metres: amplitude of the public surface, and of Galewsky's bump."""

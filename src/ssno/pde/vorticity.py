@@ -99,9 +99,6 @@ class ModeForce:
         return rate
 
 
-# Two-dimensional incompressible Navier-Stokes in vorticity form on the torus.
-
-
 def vorticity(
     grid: SpectralGrid, *, viscosity: Float[Tensor, " b"], force: ModeForce | None = None
 ) -> SpectralEquation:

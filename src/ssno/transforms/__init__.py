@@ -1,5 +1,6 @@
-"""Transforms and quadrature on tensors: spherical harmonics of scalars and vectors. Imports nothing of ours."""
+"""Transforms and quadrature on tensors: periodic resampling, spherical harmonics. Imports nothing of ours."""
 
+from ssno.transforms.periodic import cosine_transform, resample
 from ssno.transforms.sphere import GridKind, SphereGrid, SphereTransform, VectorTransform
 
-__all__ = ["GridKind", "SphereGrid", "SphereTransform", "VectorTransform"]
+__all__ = ["GridKind", "SphereGrid", "SphereTransform", "VectorTransform", "cosine_transform", "resample"]

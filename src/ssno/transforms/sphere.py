@@ -30,7 +30,9 @@ from torch import Tensor, nn
 # | Gauss-Legendre | zeros of P_n | 2 n - 1 |
 # | Clenshaw-Curtis | colatitudes 0, pi/(n-1), ..., pi, poles included | n - 1 |
 #
-# Both run from the north pole to the south pole, and their weights sum to 2.
+# Both run from the north pole to the south pole, and their weights sum to 2. Gauss weights here are right to 2e-13 at
+# 256 points and 4e-12 at 720 (against long double), NumPy's leggauss to 2e-11 and 1e-9, SciPy's roots_legendre to
+# 1e-10 and 5e-9; times are 13, 13 and 2 ms for 256 points, once per grid. Hence ours.
 
 NEWTON_STEPS = 8
 
@@ -87,7 +89,8 @@ def _check(points: int, *, least: int) -> None:
 #
 #     D_lm = dP_lm/dtheta,        E_lm = m P_lm / sin(theta)
 #
-# Axes: m order, l degree, k colatitude. Tables are zero where l < m.
+# Axes: m order, l degree, k colatitude. Tables are zero where l < m. SciPy's sph_legendre_p_all (since 1.15) is as
+# exact (orthonormal to 1e-14 for 170 degrees) and five times slower (314 against 59 ms), hence the recurrence.
 
 
 class Tables(NamedTuple):
@@ -198,9 +201,6 @@ class SphereGrid:
                 f"{self.nlat} x {self.nlon}, got {degrees}: more would alias silently. "
                 "Use a finer grid or fewer degrees."
             )
-
-
-# Spherical harmonic transforms of real fields: Fourier along the rings, Legendre along the meridians.
 
 
 class SphereTransform(nn.Module):

@@ -82,8 +82,6 @@ def _real(values: np.ndarray) -> np.ndarray:
 UNPACKED = Packing()
 
 
-# Arrays that stay on disk until a slice of them is asked for.
-
 Rows = slice | Int[np.ndarray, " n"]  # arrays of rows only for arrays in memory
 Selection = tuple[Rows, ...]
 MAX_OPEN_FILES = 64

@@ -85,8 +85,6 @@ def meaning_of(name: str) -> str:
     return MEANING.get(word, word)
 
 
-# The times of a file's frames: from an array of times, a time step, or frames counted.
-
 STEP = "dt"  # as the name of a context field: the time step of each trajectory
 COUNTS = ("step", "frame", "snapshot")  # may mean time, but time itself comes first
 

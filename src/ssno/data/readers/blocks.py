@@ -217,9 +217,6 @@ class Resampling:
         return out
 
 
-# Stored arrays with named axes, and the group of them that makes up one file of trajectories.
-
-
 @dataclass(frozen=True)
 class Block:
     """Channels of one stored array, unpacked.

@@ -100,8 +100,6 @@ def leak(hashes: Hashes, training: UInt64[np.ndarray, "m s"], *, here: str, ther
     return Leak(here, there, int(whole.sum()), int(shared.sum()), (n, known[int(hashes[n, t])]))
 
 
-# Looking into a file or folder before training on it: what it is, what is in it, what is wrong with it.
-
 MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
 CHUNK = 4 * 2**20  # bytes of frames in memory at a time: few enough for the cache
 SEAM_FRAMES = 8  # of each trajectory

@@ -144,8 +144,6 @@ def _times(contents: Contents, frames: int) -> np.ndarray:
 LI = Reader("Navier-Stokes of Li et al.", frozenset({"viscosity"}), recognise_li, open_li)
 
 
-# Files of the LPSDA fork, such as `KS_train_2048.h5`: Kuramoto-Sivashinsky, and heat, KdV or Burgers in one layout.
-
 SOLUTION = re.compile(r"(train|valid|test)/pde_(\d+)-(\d+)")
 KS = re.compile(r"(?<![a-z])(ks|kuramoto)(?![a-z])", re.IGNORECASE)
 LPSDA_NAME = re.compile(r"(?:nu|visc|viscosity)[_=-]?(\d+\.?\d*(?:e-?\d+)?)|[_-](\d+\.\d+)(?=[_-]|$)")

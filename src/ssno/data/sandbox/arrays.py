@@ -40,8 +40,6 @@ def examine_netcdf3(path: str, budget: int) -> Record:
     return report.answer
 
 
-# Find the arrays of NPY and NPZ files from their headers. No pickles, no memory for the numbers themselves.
-
 FAILURES = (ValueError, OSError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -90,6 +88,13 @@ def place(
     report.add(name, shape, dtype, offset=offset, strides=strides)
 
 
+def place_of(info: zipfile.ZipInfo, raw: BinaryIO) -> tuple[int, int]:
+    """Where the bytes of an uncompressed member of a ZIP file begin, and how many are there."""
+    raw.seek(info.header_offset + 26)
+    offset = info.header_offset + 30 + int(np.frombuffer(raw.read(4), "<u2").sum())
+    return offset, min(info.file_size, os.fstat(raw.fileno()).st_size - offset)
+
+
 def examine_npz(path: str, budget: int) -> Record:
     """The NPY members of a ZIP file. Members stored without compression can be read in place."""
     report = Report("npz", budget)
@@ -117,11 +122,8 @@ def examine_member(name: str, info: zipfile.ZipInfo, archive: zipfile.ZipFile, r
         while report.budget > 0 and (piece := file.read(SLAB)):
             report.budget -= len(piece)
     if info.compress_type == zipfile.ZIP_STORED:
-        raw.seek(info.header_offset + 26)
-        lengths = np.frombuffer(raw.read(4), "<u2")
-        offset = info.header_offset + 30 + int(lengths.sum()) + header
-        room = min(info.file_size - header, os.fstat(raw.fileno()).st_size - offset)
-        place(report, name, shape, fortran, dtype, offset=offset, room=room)
+        offset, room = place_of(info, raw)
+        place(report, name, shape, fortran, dtype, offset=offset + header, room=room - header)
     else:
         before = len(report.answer["arrays"])
         place(report, name, shape, fortran, dtype, offset=header, room=info.file_size - header)

@@ -21,9 +21,13 @@ import numpy as np
 
 from ssno.base.json_io import DocumentError
 from ssno.data.errors import DataError
-from ssno.data.sandbox.arrays import examine_npy, examine_npz
+from ssno.data.sandbox.arrays import examine_matlab5, examine_netcdf3, examine_npy, examine_npz, read_matlab5
+from ssno.data.sandbox.csv_text import SUFFIXES, examine_csv, read_numbers
 from ssno.data.sandbox.hdf5 import examine_hdf5
 from ssno.data.sandbox.report import Record
+from ssno.data.sandbox.torch_file import examine_torch
+from ssno.data.sandbox.vtk_xml import read_vtk
+from ssno.data.sandbox.zarr_store import examine_zarr, read_zarr
 
 try:
     import resource
@@ -36,8 +40,6 @@ LONGEST = 64 * 2**20  # bytes of a line: a small file may describe itself at any
 def examine(path: str, budget: int) -> Record:
     """Recognise a container by its first bytes (a Zarr store is a folder, PyTorch's are ZIP files) and list it."""
     if os.path.isdir(path):
-        from ssno.data.sandbox.zarr_store import examine_zarr
-
         return examine_zarr(path)
     with open(path, "rb") as file:
         head = file.read(20)
@@ -49,22 +51,14 @@ def examine(path: str, budget: int) -> Record:
             return {
                 "error": "is not a ZIP file, as torch.save writes since PyTorch 1.6; save it again with a newer one"
             }
-        from ssno.data.sandbox.torch_file import examine_torch
-
         kind, examiner = "a PyTorch file of tensors", examine_torch
-    elif path.lower().endswith((".csv", ".tsv")):
-        from ssno.data.sandbox.csv_text import examine_csv
-
+    elif path.lower().endswith(SUFFIXES):
         kind, examiner = "CSV", examine_csv
     elif head.startswith(b"PK"):
         kind, examiner = "NPZ", examine_npz
     elif head.startswith((b"CDF\x01", b"CDF\x02")):
-        from ssno.data.sandbox.arrays import examine_netcdf3  # SciPy takes a while to import
-
         kind, examiner = "NetCDF", examine_netcdf3
     elif head.startswith(b"MATLAB 5.0 MAT-file"):
-        from ssno.data.sandbox.arrays import examine_matlab5
-
         kind, examiner = "MATLAB", examine_matlab5
     elif not h5py.is_hdf5(path):
         return {"error": "is not an HDF5, NetCDF, NPY, NPZ, MATLAB or CSV file"}
@@ -78,22 +72,15 @@ def examine(path: str, budget: int) -> Record:
 
 def read(request: Record) -> Mapping[str, np.ndarray]:
     """The numbers that a request names."""
+    path = request["path"]
     if request["read"] == "csv":
-        from ssno.data.sandbox.csv_text import read_numbers
-
-        return {"table": read_numbers(Path(request["path"]))}
+        return {"table": read_numbers(Path(path))}
     if request["read"] == "vtk":
-        from ssno.data.sandbox.vtk_xml import read_vtk
-
-        return read_vtk(request["path"]).arrays()
+        return read_vtk(path).arrays()
     if request["read"] == "matlab":
-        from ssno.data.sandbox.arrays import read_matlab5
-
-        return {request["key"]: read_matlab5(request["path"], request["key"])}
-    from ssno.data.sandbox.zarr_store import read_zarr
-
+        return {request["key"]: read_matlab5(path, request["key"])}
     selection = tuple(slice(*numbers) for numbers in request["selection"])
-    return {request["key"]: read_zarr(request["path"], request["key"], selection)}
+    return {request["key"]: read_zarr(path, request["key"], selection)}
 
 
 def reply(request: Record) -> tuple[Record, list[np.ndarray]]:

@@ -66,8 +66,6 @@ def check_inflation(node: h5py.Dataset, selection: tuple[slice, ...], known: set
         known.add(offset)
 
 
-# Walk an HDF5 (or NetCDF-4) file without leaving it.
-
 MAX_DEPTH = 32
 MAX_ATTRIBUTE = 64 * 2**10
 MAX_CHUNK = 128 * 2**20

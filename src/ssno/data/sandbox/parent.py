@@ -56,8 +56,6 @@ def check_regular(path: str | Path, folder: str | Path) -> None:
         raise DataError(f"{path} {why}.")
 
 
-# Let a child process open foreign files, with limited memory and time.
-
 TIME_LIMIT = 60.0  # seconds of waiting: a slow disk is no damage
 COMPUTING = 4  # seconds of computing
 MEMORY = 2**30  # bytes that the child may take

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from ssno.data.sandbox.arrays import place_of
 from ssno.data.sandbox.report import MAX_OBJECTS, Record, Report
 
 NUMBERS = {"Double": "<f8", "Float": "<f4", "Half": "<f2", "Long": "<i8", "Int": "<i4", "Short": "<i2"}
@@ -75,7 +76,7 @@ def examine_torch(path: str, budget: int) -> Record:
 def list_tensor(report: Report, name: str, tensor: _Tensor, info: zipfile.ZipInfo, raw: BinaryIO) -> None:
     """A tensor, if all its numbers lie in its storage, and the storage in the file."""
     dtype = np.dtype(tensor.dtype)
-    offset, room = place_of(info, raw)
+    offset, room = stored_at(info, raw)
     last = tensor.first + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True))
     if min((*tensor.shape, *tensor.strides, tensor.first, 0)) < 0:
         report.refuse(name, f"has a shape {tensor.shape} or steps {tensor.strides} below zero")
@@ -86,18 +87,16 @@ def list_tensor(report: Report, name: str, tensor: _Tensor, info: zipfile.ZipInf
         report.add(name, tensor.shape, dtype, offset=offset + dtype.itemsize * tensor.first, strides=strides)
 
 
-def place_of(info: zipfile.ZipInfo, raw: BinaryIO) -> tuple[int, int]:
-    """Where the bytes of an uncompressed member begin, and how many are there."""
+def stored_at(info: zipfile.ZipInfo, raw: BinaryIO) -> tuple[int, int]:
+    """Where the bytes of a member begin, and how many are there."""
     if info.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"{info.filename} is compressed, which torch.save never does")
-    raw.seek(info.header_offset + 26)
-    offset = info.header_offset + 30 + int(np.frombuffer(raw.read(4), "<u2").sum())
-    return offset, min(info.file_size, os.fstat(raw.fileno()).st_size - offset)
+    return place_of(info, raw)
 
 
 def raw_bytes(info: zipfile.ZipInfo, raw: BinaryIO, *, most: int) -> bytes:
     """The bytes of an uncompressed member."""
-    offset, size = place_of(info, raw)
+    offset, size = stored_at(info, raw)
     raw.seek(offset)
     return raw.read(max(0, min(size, most)))
 

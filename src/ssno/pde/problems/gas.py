@@ -96,13 +96,8 @@ class GasProblem(Problem):
         }
 
     @property
-    def lanes(self) -> int:
-        """Trajectories worked on together."""
-        return max(1, min(16, CACHED_CELLS // self.solver_axes[0].points ** 2))
-
-    @property
     def preferred_batch(self) -> int:
-        return self.lanes
+        return max(1, min(16, CACHED_CELLS // self.solver_axes[0].points ** 2))
 
     @abc.abstractmethod
     def gas_at(self, parameters: Parameters, x: Tensor, y: Tensor) -> Float[Tensor, "c x y"]:
@@ -114,7 +109,8 @@ class GasProblem(Problem):
             square, beyond = self.solver_axes, turned_wrap if self.turns else wrap
             initial = torch.stack([cell_averages(partial(self.gas_at, one), square) for one in parameters])
             scheme = Euler(square, gamma=self.gamma, cfl=self.cfl, gravity=self.gravity, beyond=beyond)
-            frames = march(scheme, initial.numpy(), self.times, lanes=self.lanes, advance=heun, progress=progress)
+            lanes = self.preferred_batch
+            frames = march(scheme, initial.numpy(), self.times, lanes=lanes, advance=heun, progress=progress)
             stored = torch.stack([self._stored(torch.from_numpy(one)) for one in frames])
         return Solution(stored[:, :, :4].numpy(), stored[:, :, 4:].numpy())
 

@@ -289,8 +289,6 @@ def _columns(place: Complex[np.ndarray, " p"]) -> Float[np.ndarray, "p 2"]:
     return np.stack([place.real, place.imag], axis=1)
 
 
-# kt-foil: exact ideal flow past random Karman-Trefftz aerofoils, sampled on point clouds (`foil_cloud`).
-
 FoilTask = Literal["full", "scarce", "aoa"]
 Units = Literal["physical", "stream"]
 
@@ -302,10 +300,10 @@ ANGLE, INNER_ANGLE, SPEED = (-5.0, 15.0), (-2.5, 12.5), (31.0, 94.0)
 class KTFoil(Problem):
     """The problem; see the top of this module.
 
-    `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, in which all cases have equal weight; "physical" are
-    m/s, as in AirfRANS, and fast flows rule mean squares (p grows with U^2). `wall_layer` is a length over which the
-    velocity is made to vanish towards the wall, v (1 - exp(-distance/wall_layer)): synthetic, for files that mark
-    walls by v = 0.
+    `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, so that all cases have equal weight; "physical"
+    are m/s, as in AirfRANS, where fast flows dominate mean squares (p grows with U^2). `wall_layer` is a length
+    over which the velocity is made to vanish towards the wall, v (1 - exp(-distance/wall_layer)): synthetic, for files
+    that mark walls by v = 0.
     """
 
     task: FoilTask = "full"

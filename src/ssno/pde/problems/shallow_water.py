@@ -115,16 +115,11 @@ class ShallowWater(Problem):
 
     @property
     def solver_options(self) -> dict[str, str | int | float | bool]:
-        return {"degrees": self.degrees, "dt": self.dt, "dealias": True, "block": self.block}
-
-    @property
-    def block(self) -> int:
-        """Trajectories advanced together."""
-        return next((size for nlat, size in BLOCKS.items() if 3 * self.degrees <= 2 * nlat + 2), 2)
+        return {"degrees": self.degrees, "dt": self.dt, "dealias": True, "block": self.preferred_batch}
 
     @property
     def preferred_batch(self) -> int:
-        return self.block
+        return next((size for nlat, size in BLOCKS.items() if 3 * self.degrees <= 2 * nlat + 2), 2)
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """The seed of a random state, or the longitude or angle of one that is known."""
@@ -193,7 +188,7 @@ class ShallowWater(Problem):
             modes = torch.from_numpy(self.coefficients(block, frame_done=frame_done))  # n t m l c
             return transform.synthesise(modes.permute(0, 1, 4, 3, 2)).numpy()
 
-        state = in_blocks(solve_block, parameters, size=self.block, frames=self.frames, progress=progress)
+        state = in_blocks(solve_block, parameters, size=self.preferred_batch, frames=self.frames, progress=progress)
         return Solution(np.ascontiguousarray(state))
 
 

@@ -85,17 +85,12 @@ class Torus(Problem):
             "longest_step": self.step,
             "courant": COURANT,
             "dealias": True,
-            "block": self.block,
+            "block": self.preferred_batch,
         }
 
     @property
-    def block(self) -> int:
-        """Trajectories advanced together."""
-        return max(1, min(16, CACHED_POINTS // self.solver_points**2))
-
-    @property
     def preferred_batch(self) -> int:
-        return self.block
+        return max(1, min(16, CACHED_POINTS // self.solver_points**2))
 
     @abc.abstractmethod
     def force(self, parameters: Sequence[Parameters]) -> WaveForce:
@@ -122,7 +117,7 @@ class Torus(Problem):
             viscosity=np.array([self.viscosity_of(one) for one in parameters]),
             force=lambda indices: self.force([parameters[i] for i in indices]),
             step=self.step,
-            block=self.block,
+            block=self.preferred_batch,
             stride=self.solver_points // self.points,
             progress=progress,
         )
