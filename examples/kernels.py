@@ -9,10 +9,10 @@ import torch
 from matplotlib.figure import Figure
 
 from ssno import SSNO, SSNOConfig, Trajectories, train
-from ssno.layers.modes import Modes
-from ssno.models.operator import count_parameters
-from ssno.pde.problems.heat import AdvectionDiffusion
-from ssno.plots.style import look, save
+from ssno.layers import Modes
+from ssno.models import count_parameters
+from ssno.pde import AdvectionDiffusion
+from ssno.plots import look, save
 
 DISTANCE = torch.arange(0, 32, 0.25)  # in grid points
 

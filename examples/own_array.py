@@ -6,8 +6,7 @@ Here the array is made up (waves that travel and fade); replace it with yours. I
 import numpy as np
 
 from ssno import SSNO, SSNOConfig, Trajectories, rollout, train
-from ssno.plots.fields import forecast_panels
-from ssno.plots.style import save
+from ssno.plots import forecast_panels, save
 
 rng = np.random.default_rng(0)
 x, t = np.arange(64) / 64, 0.05 * np.arange(20)[:, None]

@@ -21,9 +21,7 @@ import tyro
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ssno.layers import MemoryOptions
-from ssno.models import SSNO, model_config
-from ssno.models.operator import count_parameters
+from ssno.models import SSNO, ScanOperator, SSNOUni, count_parameters
 
 POINTS = 32
 MEMORY = math.exp(-4 / POINTS)  # correlation of neighbouring values

@@ -25,18 +25,16 @@ def code_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", [*PAGES, *PROGRAMS], ids=lambda path: path.name)
-def test_imports_are_of_exported_names(path: Path) -> None:
-    private = []
+def test_imports_are_of_exported_names_from_packages(path: Path) -> None:
+    wrong = []
     for node in ast.walk(ast.parse(code_of(path))):
-        if not isinstance(node, ast.ImportFrom) or (node.module or "").partition(".")[0] != "ssno":
-            continue
-        module = node.module or ""
-        package = ".".join(module.split(".")[:2])
-        exported = getattr(importlib.import_module(package), "__all__", None)
-        if exported is not None:  # a package that does not say what is public is not held to it
-            named = [alias.name for alias in node.names if not module.endswith(f".{alias.name}")]  # like its module
-            private += [f"{module}.{name}" for name in named if name not in exported]
-    assert not private, private
+        if isinstance(node, ast.Import):
+            wrong += [alias.name for alias in node.names if alias.name.startswith("ssno.")]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ssno":
+            package = importlib.import_module(node.module or "")
+            exported = package.__all__ if hasattr(package, "__path__") and str(package.__name__).count(".") < 2 else ()
+            wrong += [f"{node.module}.{alias.name}" for alias in node.names if alias.name not in exported]
+    assert not wrong, f"{path.name} imports from modules, or names that their package does not export: {wrong}"
 
 
 def test_every_model_and_every_problem_is_public() -> None:

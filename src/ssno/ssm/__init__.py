@@ -1,6 +1,6 @@
 """State-space mathematics on plain tensors: modes, kernels, and exact ways to apply them. No learnable modules.
 
-Sampling a kernel is `ssno.ssm.kernel.kernel`, applying modes `ssno.ssm.scan.scan`: functions named like their modules.
+`kernel` samples the kernel of a set of modes, `scan` applies the modes to a sequence by the fastest exact method.
 """
 
 from ssno.ssm.convolution import ConvolutionMethod, Direction, convolve, convolve_each_way, toeplitz
@@ -17,9 +17,9 @@ from ssno.ssm.discretise import (
 )
 from ssno.ssm.dplr import DiagonalHippo, LowRankSystem, hippo_legs, low_rank_kernel, truncated, untruncated
 from ssno.ssm.initialise import INITIALISATIONS, Initialisation, log_steps
-from ssno.ssm.kernel import Boundary, UndampedError, continuous_kernel
+from ssno.ssm.kernel import Boundary, UndampedError, continuous_kernel, kernel
 from ssno.ssm.recurrence import ChunkMaps, chunk_maps, linear_recurrence, scan_chunk, scan_chunked, zero_state
-from ssno.ssm.scan import ScanMethod, choose_scan, prepared_taps, scan_taps
+from ssno.ssm.scan import ScanMethod, choose_scan, prepared_taps, scan, scan_taps
 
 __all__ = [
     "DISCRETISATIONS",
@@ -46,10 +46,12 @@ __all__ = [
     "convolve_each_way",
     "hippo_legs",
     "impulse",
+    "kernel",
     "linear_recurrence",
     "log_steps",
     "low_rank_kernel",
     "prepared_taps",
+    "scan",
     "scan_chunk",
     "scan_chunked",
     "scan_taps",
