@@ -53,8 +53,7 @@ def chosen_engine() -> Engine:
 def plain() -> bool:
     """Whether operations are to be written out."""
     return (
-        torch.compiler.is_compiling()  # first: a compiler cannot read the choice below
-        or torch.compiler.is_exporting()
+        torch.compiler.is_compiling()  # or exporting; first, because a compiler cannot read the choice below
         or _engine.get() == "plain"
         or torch._C._are_functorch_transforms_active()
         or any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda"))  # two precisions meet
