@@ -21,7 +21,8 @@ import tyro
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ssno.models import SSNO, ScanOperator, SSNOUni, count_parameters
+from ssno.layers import MemoryOptions
+from ssno.models import SSNO, count_parameters, model_config
 
 POINTS = 32
 MEMORY = math.exp(-4 / POINTS)  # correlation of neighbouring values
