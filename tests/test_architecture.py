@@ -1,4 +1,4 @@
-"""Packages point one way: a lower package never imports a higher one."""
+"""Packages point one way: a lower package never imports a higher one. The README maps them, and src stays small."""
 
 import ast
 import re
@@ -7,6 +7,9 @@ from importlib import import_module
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssno"
+README = SOURCE.parents[1] / "README.md"
+# Python in src: lowered as it shrinks, to the 250 files and 35,500 lines of CONTRIBUTING.md.
+MOST_FILES, MOST_LINES = 259, 42_500
 
 # What each package may import of ours. Two towers, ssm -> layers -> models and pde -> data, meet in `forecasting`.
 ALLOWED: dict[str, set[str]] = {
@@ -61,6 +64,25 @@ def test_lower_packages_never_import_higher_ones() -> None:
         for imported in our_imports(path) - {package} - ALLOWED[package]:
             offences.append(f"{path.relative_to(SOURCE)} imports ssno.{imported}")
     assert not offences, offences
+
+
+def test_the_readme_lists_every_package_once_below_what_it_imports() -> None:
+    listed = re.findall(r"^\| `ssno\.(\w+)` \|", README.read_text(), flags=re.M)
+    assert sorted(listed) == sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+    assert not [name for place, name in enumerate(listed) if not ALLOWED[name] <= set(listed[:place])]
+
+
+def test_the_readme_answers_where_things_are_in_at_most_three_files() -> None:
+    section = README.read_text().partition("## Where is ...")[2].partition("\n## ")[0]
+    answers = [re.findall(r"\]\(([^)#]+)", line) for line in section.splitlines() if "](" in line]
+    assert len(answers) == 5
+    assert all(1 <= len(files) <= 3 and all((README.parent / name).is_file() for name in files) for files in answers)
+
+
+def test_src_stays_within_its_counts() -> None:
+    paths = list(SOURCE.rglob("*.py"))
+    assert len(paths) <= MOST_FILES
+    assert sum(len(path.read_text().splitlines()) for path in paths) <= MOST_LINES
 
 
 def test_a_public_name_means_one_thing() -> None:

@@ -89,7 +89,10 @@ def test_sphere_shows_the_stored_rules(case: str) -> None:
 
 def test_training_shows_every_mode_of_unrolling() -> None:
     shown = "".join(re.findall(r"^ssno train (ks .*)$", page("training"), flags=re.MULTILINE))
-    assert all(f"--train.unroll.{name}" in shown for name in ("teacher-forcing", "frames", "truncate", "gradient-checkpointing", "pushforward"))
+    assert all(
+        f"--train.unroll.{name}" in shown
+        for name in ("teacher-forcing", "frames", "truncate", "gradient-checkpointing", "pushforward")
+    )
 
 
 def test_training_states_the_stored_memory() -> None:
