@@ -1,7 +1,7 @@
-"""See the kernels learn: an SS-NO fits advection-diffusion, whose solution operator is known exactly.
+"""Plot learned kernels: an SS-NO fits advection-diffusion, whose solution operator is known exactly.
 
-One step of u_t + c u_x = nu u_xx convolves with a Gaussian of width sqrt(2 nu dt), shifted by c dt. A linear reader of
-the scans would copy it; SS-NO's kernels need only become as local, and prefer the side the wind blows from.
+One step of u_t + c u_x = nu u_xx convolves with a Gaussian of width sqrt(2 nu dt), shifted by c dt. SS-NO's kernels
+become similarly local, with more weight on the upwind side.
 """
 
 import numpy as np

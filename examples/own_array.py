@@ -1,6 +1,6 @@
-"""Bring your own array: train, forecast, plot.
+"""Train on an array of your own, forecast, plot.
 
-Here the array is made up (waves that travel and fade); replace it with yours. Its axes are (batch, time, channel, x).
+The array here is synthetic (travelling, decaying waves); replace it with yours. Its axes are (batch, time, channel, x).
 """
 
 import numpy as np

@@ -1,13 +1,13 @@
-"""Universality, seen: a model that sees everything learns a nonlocal operator; one that looks one way cannot.
+"""Universality needs a full field of view: bidirectional scans learn a nonlocal operator, unidirectional ones cannot.
 
-The operator multiplies each value by all that lies ahead of it,
+The operator multiplies each value by the integral of all values ahead of it,
 
     v(x) = u(x) * integral of u from x to 1,
 
-for random inputs u whose correlation fades over a quarter of the axis. A scan that runs forwards knows u up to x only.
-Its best possible answer is the conditional expectation of v given that past, which for this u is known in closed form,
-so its smallest possible error is known too: a floor that no width, depth or training can break. SS-NO scans both ways
-and has no floor: its error falls as it gets wider. The two have the same number of parameters at every width.
+for Gaussian inputs u with a correlation length of a quarter of the axis. A forward scan depends on u up to x only. Its
+best prediction is the conditional expectation of v given that part, which is known in closed form for this u, so its
+smallest possible error is known too: a lower bound for any width, depth or training. SS-NO scans in both directions and
+has no such bound: its error falls with its width. Both models have the same number of parameters at every width.
 
 Run `python examples/universality.py`; it takes about half a minute on one core and writes universality.png.
 """
@@ -43,7 +43,7 @@ def operator(u: Tensor) -> Tensor:
 
 
 def best_one_way_answer(u: Tensor) -> Tensor:
-    """The expectation of the operator given u up to each point: values ahead fade from the present one."""
+    """The conditional expectation of the operator given u up to each point: the correlation decays with distance."""
     steps_ahead = torch.arange(POINTS - 1, -1, -1)
     expected = MEMORY * (1 - MEMORY**steps_ahead) / (1 - MEMORY)  # sum of MEMORY ** distance over the points ahead
     return 4 * u.square() * expected / POINTS
@@ -79,7 +79,7 @@ def train(model: SSNO, *, steps: int, seed: int) -> None:
 
 
 def apply(model: SSNO, u: Tensor) -> Tensor:
-    """The model as a map of functions: one trajectory slot, one field."""
+    """The model as a map of functions: one time step, one field."""
     return model(u[:, None, None])[:, 0, 0]
 
 
