@@ -345,6 +345,20 @@ def test_check_resume_proves_it_on_the_users_run(here, capsys) -> None:
     assert not (here / "runs").exists()
 
 
+@pytest.mark.parametrize("optimizer", ["soap", "muon"])
+def test_two_processes_move_weights_alike_with_any_optimizer(here, optimizer) -> None:
+    words = ["--train.optimizer", optimizer, "--train.epochs", "3", "--train.evaluate-every", "3"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    two = command("waves.npy", *SMALL, "--name", "two", *words, "--nproc", "2")
+    subprocess.run(two, cwd=here, env=environment, check=True, timeout=120)
+    ssno("--name", "one", *words)
+    one, both = (
+        [line["loss"] for line in read_log(here / "runs" / name) if line["kind"] == "step"] for name in ("one", "two")
+    )
+    assert len(one) >= 10
+    np.testing.assert_allclose(both, one, rtol=2e-3)  # SOAP also scales up gradients that are rounding alone
+
+
 def test_two_processes_follow_one_and_resume(here) -> None:
     """Two real processes, started as torchrun does: the losses of one, to 1e-5, SIGTERM and resume included."""
     words = [

@@ -144,6 +144,7 @@ def check_frames(stages: Sequence[Stage], window: Window, frames: int) -> None:
 
 # What a training run does, as one typed description, and two recipes that fill it in.
 
+Optimizer = Literal["adamw", "soap", "muon"]
 Schedule = Literal["cosine", "one-cycle", "constant"]
 Recipe = Literal["fast", "paper"]
 MOST_EPOCHS, MOST_WORKERS = 10**7, 256
@@ -160,12 +161,16 @@ class TrainOptions:
     """Passes over the training trajectories."""
     batch_size: int = 4
     """Trajectories per optimiser step, over all processes together; recipe fast takes 4 for each process."""
+    optimizer: Optimizer = "adamw"
+    """AdamW; SOAP, which is Adam in eigenbases of the gradients; or Muon, which orthogonalises them."""
+    precondition_every: int = 10
+    """Steps between updates of SOAP's eigenbases."""
     learning_rate: float = 3e-3
     """Peak rate."""
     ssm_learning_rate: float | None = None
     """Peak rate of state-space dynamics (damping, frequency, step, input weight); None for the same."""
     weight_decay: float = 1e-4
-    """AdamW's decay; state-space dynamics have none."""
+    """Decoupled weight decay; state-space dynamics have none."""
     schedule: Schedule = "one-cycle"
     """How the rate moves over the run."""
     warmup: float = 0.3
@@ -216,7 +221,7 @@ class TrainOptions:
     """Save the last checkpoint at least this often."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "evaluate_every"):
+        for name in ("epochs", "batch_size", "evaluate_every", "precondition_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         for name, most in (("epochs", MOST_EPOCHS), ("num_workers", MOST_WORKERS)):
@@ -238,6 +243,7 @@ class TrainOptions:
         if not 0 <= self.warmup < 1:
             raise ValueError(f"`warmup` is a fraction of the run and must lie in [0, 1), got {self.warmup}.")
         for name, kind in (
+            ("optimizer", Optimizer),
             ("schedule", Schedule),
             ("loss", Loss),
             ("normalisation", Normalisation),
@@ -249,6 +255,11 @@ class TrainOptions:
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))
                 raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.precondition_every != 10 and self.optimizer != "soap":
+            raise ValueError(
+                f"`precondition_every` is {self.precondition_every}, but only `optimizer` 'soap' has eigenbases to "
+                f"update, not {self.optimizer!r}. Leave it out, or choose 'soap'."
+            )
         if self.compile not in (True, False, "auto", "reduce-overhead"):
             raise ValueError(f"`compile` must be True, False, 'auto' or 'reduce-overhead', got {self.compile!r}.")
         self.unroll.stages(self.epochs)

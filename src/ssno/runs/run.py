@@ -92,6 +92,8 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 # One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
 
 RUN_VERSION = 3
+COMPLETE = {"epochs", "learning_rate", "schedule", "seed"}
+"""Options that a program wrote, not a person: all of them are there."""
 OLD_SWITCH = {"teacher_forcing", "rollout", "unroll"}
 ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
 Described = TypeVar("Described", bound=Any)
@@ -216,7 +218,11 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"`train.teacher_forcing` must be bool, got {forced!r}.")
         kept = {name: value for name, value in train.items() if name != "teacher_forcing"}
         values["train"] = {**kept, "unroll": {"teacher_forcing": [1.0 if forced else 0.0]}}
-    return values if version == RUN_VERSION else with_new_names(values)
+    values = values if version == RUN_VERSION else with_new_names(values)
+    train = values.get("train")
+    if isinstance(train, Mapping) and {*train} >= COMPLETE:  # written when there was no choice
+        values["train"] = {"optimizer": "adamw", **train}
+    return values
 
 
 def preferred(best: Described, own: Described, given: Collection[str], *, where: str) -> Described:

@@ -30,6 +30,7 @@ from ssno.training.batches import prepare
 from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
 from ssno.training.objective import Objective, compiles
+from ssno.training.optimiser import optimiser_bytes
 from ssno.training.task import Task
 from ssno.training.train import run_task
 
@@ -116,8 +117,8 @@ def forecast_memory(task: Task, *, budget: int = BUDGET, spent: Spent | None = N
         peaks.append(evaluating)
     forecaster.train()
     weights = sum(p.numel() * p.element_size() for p in forecaster.model.parameters() if p.requires_grad)
-    kept = weights * (2 + 1 + bool(options.ema))  # two moments, the best weights, the average
-    saving = weights + kept  # a checkpoint is put together in memory
+    kept = optimiser_bytes(forecaster.model, options) + weights * (1 + bool(options.ema))  # best weights, average
+    saving = weights + kept  # a checkpoint is put together in memory; more than SOAP's copies of gradients
     return max(most_before, before + kept + round(max(*peaks, saving)))
 
 
@@ -329,6 +330,6 @@ def disk(task: Task) -> int:
     options, model = task.options, task.forecaster.model
     weights = sum(value.numel() * value.element_size() for value in model.state_dict().values())
     learned = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
-    checkpoint = weights + (2 + bool(options.ema)) * learned
+    checkpoint = weights + optimiser_bytes(model, options) + bool(options.ema) * learned
     kept = options.epochs // options.keep_every if options.keep_every else 0
     return (2 + kept) * checkpoint + 2 * weights

@@ -1,17 +1,20 @@
-"""AdamW with state-space dynamics set apart, and an average of the weights.
+"""The optimiser of a run, with state-space dynamics set apart, its schedule, and an average of the weights.
 
 Damping, frequency, step and input weight of every state-space layer get no weight decay and may have their own rate:
-decaying them towards zero would pull the dynamics towards one particular system.
+decaying them towards zero would pull the dynamics towards one particular system. SOAP and Muon are in
+`ssno.training.matrix_optimisers`.
 """
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ssno.runs.checkpoint import Progress
 from ssno.runs.options import Schedule, TrainOptions
+from ssno.training.matrix_optimisers import MatrixOptimiser, Muon, Soap, is_matrix
 
 
 def state_space_parameters(model: nn.Module) -> Iterator[nn.Parameter]:
@@ -22,17 +25,39 @@ def state_space_parameters(model: nn.Module) -> Iterator[nn.Parameter]:
             yield from declared()
 
 
-def make_optimiser(model: nn.Module, options: TrainOptions) -> torch.optim.AdamW:
-    """AdamW with two groups; `peak` remembers what the schedule scales."""
+def make_optimiser(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
+    """AdamW, SOAP or Muon with state-space dynamics as their own group; `peak` is the rate that the schedule scales."""
     dynamics = list(dict.fromkeys(state_space_parameters(model)))
     apart = set(map(id, dynamics))
     others = [p for p in model.parameters() if p.requires_grad and id(p) not in apart]
     ssm_rate = options.learning_rate if options.ssm_learning_rate is None else options.ssm_learning_rate
-    groups = [
-        {"params": others, "weight_decay": options.weight_decay, "peak": options.learning_rate},
+    common = {"weight_decay": options.weight_decay, "peak": options.learning_rate}
+    groups: list[dict[str, Any]] = [
+        {"params": others, **common},
         {"params": [p for p in dynamics if p.requires_grad], "weight_decay": 0.0, "peak": ssm_rate},
     ]
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=options.learning_rate)
+    if options.optimizer == "soap":
+        groups = [{**group, "method": Soap(every=options.precondition_every)} for group in groups]
+    elif options.optimizer == "muon":
+        matrices = [p for p in others if is_matrix(p)]
+        vectors = [p for p in others if not is_matrix(p)]
+        groups = [{"params": matrices, **common, "method": Muon()}, {"params": vectors, **common}, groups[1]]
+    groups = [group for group in groups if group["params"]]
+    if options.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=options.learning_rate)
+    return MatrixOptimiser(groups, lr=options.learning_rate)
+
+
+def optimiser_bytes(model: nn.Module, options: TrainOptions) -> int:
+    """How much an optimiser stores from its first step on."""
+    optimiser = make_optimiser(model, options)
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    return sum(
+        shape.numel() * torch.finfo(p.dtype).bits // 8
+        for p in parameters
+        for slot, shape in _state_shapes(optimiser, p).items()
+        if slot != "step"
+    )
 
 
 def set_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:
@@ -93,9 +118,6 @@ def _half_cosine(start: float, end: float, progress: float) -> float:
 
 # The tensors of a training run, by name, as they go into a checkpoint (`ssno.runs.checkpoint`) and come back.
 
-SLOTS = ("step", "exp_avg", "exp_avg_sq")
-"""What AdamW keeps for each parameter."""
-
 
 def run_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, average: WeightAverage | None) -> dict[str, Tensor]:
     """All tensors of a run by name: model/..., optimiser/<parameter>/<slot>, average/..."""
@@ -121,16 +143,19 @@ def restore(
     Raises `ValueError` if they are not those of such a run after such progress.
     """
     parameters = dict(model.named_parameters())
+    trained = [p for group in optimiser.param_groups for p in group["params"]]
+    names = {id(parameter): name for name, parameter in parameters.items()}
+    shapes = {names[id(parameter)]: _state_shapes(optimiser, parameter) for parameter in trained}
     moved: dict[str, dict[str, Tensor]] = {name: {} for name in parameters}
     for key, value in _below(tensors, "optimiser/").items():
         name, _, slot = key.rpartition("/")
-        if name not in parameters or slot not in SLOTS or value.shape != _shape(slot, parameters[name]):
+        if name not in shapes or value.shape != shapes[name].get(slot):
             raise ValueError(f"its optimiser state {key} belongs to no parameter of the model")
-        if not value.is_floating_point() or (slot != "step" and value.dtype != parameters[name].dtype):
+        if not value.is_floating_point() or (slot != "step" and value.dtype != parameters[name].dtype.to_real()):
             raise ValueError(f"its optimiser state {key} has another type, {value.dtype}")
         moved[name][slot] = value.clone() if slot == "step" else value.clone().to(parameters[name].device)
     for name, slots in moved.items():
-        if slots and (missing := [slot for slot in SLOTS if slot not in slots]):
+        if slots and (missing := [slot for slot in shapes[name] if slot not in slots]):
             raise ValueError(f"its optimiser state lacks {name}/{missing[0]}")
     if progress.step and not any(moved.values()):
         raise ValueError(f"it has no optimiser state after {progress.step} steps")
@@ -154,8 +179,11 @@ def restore(
     return _below(tensors, "best/")
 
 
-def _shape(slot: str, parameter: Tensor) -> torch.Size:
-    return torch.Size() if slot == "step" else parameter.shape
+def _state_shapes(optimiser: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, torch.Size]:
+    """Shapes of the tensors that an optimiser stores for a parameter."""
+    if isinstance(optimiser, MatrixOptimiser):
+        return optimiser.state_shapes(parameter)
+    return {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
