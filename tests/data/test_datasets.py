@@ -59,7 +59,9 @@ def test_the_command_that_makes_a_dataset_can_be_printed() -> None:
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_unknown_names_are_refused_with_the_nearest_right_one() -> None:
-    with pytest.raises(ValueError, match=r"Unknown dataset `burger`\. Did you mean `burgers`\? Known: ks, burgers"):
+    with pytest.raises(
+        ValueError, match=r"Unknown dataset `burger`\. Did you mean `burgers`\? Known: ks, ks-attractor, burgers"
+    ):
         build_problem("burger")
     with pytest.raises(ValueError, match=r"Unknown preset `papr`\. Did you mean `paper`\?"):
         build_problem("ks", "papr")  # type: ignore[arg-type]

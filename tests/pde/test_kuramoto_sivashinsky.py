@@ -9,7 +9,8 @@ import scipy.integrate
 from tests.pde.draws import drawn
 
 from ssno.base.device import threads
-from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.data.datasets import build_problem
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
 from ssno.pde.problems.problem import SolverDiverged
 from ssno.pde.spectral import engine
 
@@ -106,3 +107,27 @@ def test_too_long_a_step_is_reported_with_trajectory_step_and_time() -> None:
     problem = KuramotoSivashinsky(viscosity=0.01, frames=3, end_time=20.0, step=0.5)
     with pytest.raises(SolverDiverged, match=r"Trajectory 0 of the batch is no longer finite at solver step \d+"):
         problem.solve(drawn(problem, 1))
+
+
+def test_attractor_data_are_the_late_frames_of_the_same_trajectories() -> None:
+    options = {"viscosity": 0.1, "points": 64, "solver_points": 128, "step": 0.02}
+    late = KuramotoSivashinskyAttractor(frames=5, warm_up=0.6, end_time=1.0, **options)
+    whole = KuramotoSivashinsky(frames=11, end_time=1.0, **options)
+    drawn = [late.draw(np.random.default_rng(seed)) for seed in range(3)]
+    np.testing.assert_allclose(late.times, [0.6, 0.7, 0.8, 0.9, 1.0])
+    assert late.dt == whole.dt
+    np.testing.assert_array_equal(late.solve(drawn).state, whole.solve(drawn).state[:, 6:])
+    assert build_problem("ks-attractor", "small").times[[0, -1]].tolist() == [6.0, 22.0]
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "message"),
+    [
+        (0.65, "`warm_up` must be a multiple of `frame_interval`, got 0.65"),
+        (-0.1, "`warm_up` must be a multiple of `frame_interval`, got -0.1"),
+        (1.0, "`end_time` must be later than `warm_up` 1, got 1"),
+    ],
+)
+def test_attractor_data_begin_at_a_frame(warm_up, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        KuramotoSivashinskyAttractor(frames=5, warm_up=warm_up, end_time=1.0)

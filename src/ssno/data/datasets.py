@@ -30,7 +30,7 @@ from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat import AdvectionDiffusion, Heat, HeatBox
 from ssno.pde.problems.kt_foil import KTFoil
-from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
 from ssno.pde.problems.problem import Problem
 from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce
@@ -221,6 +221,16 @@ register_problem(
     KuramotoSivashinsky,
     "Kuramoto-Sivashinsky on [0, 64): long waves grow into chaos.",
     {"tiny": TINY, "small": Size(512, 64, 64), "paper": Size(2048, 256, 256)},
+    named_by=("viscosity",),
+)
+register_problem(
+    KuramotoSivashinskyAttractor,
+    "Kuramoto-Sivashinsky from t = 6 to 22: stationary chaos.",
+    {
+        "tiny": dataclasses.replace(TINY, options={"frames": 41, "end_time": 10.0}),
+        "small": Size(320, 32, 32),
+        "paper": Size(2048, 256, 256),
+    },
     named_by=("viscosity",),
 )
 register_problem(
