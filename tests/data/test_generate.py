@@ -12,8 +12,9 @@ import h5py
 import numpy as np
 import pytest
 
-from ssno.data.datasets import Plan
+from ssno.data.datasets import Plan, build_plan
 from ssno.data.generation import check_room, generate
+from ssno.data.load import load_dataset
 from ssno.data.manifest import entries_of, read_manifest, verify
 from ssno.data.solve_shards import GenerationCost, GenerationFailed
 from ssno.data.splits import trajectory_rng
@@ -261,3 +262,12 @@ def test_a_diverging_trajectory_stops_the_generation_with_its_number_step_and_pa
             generate(Plan(problem, {"train": 12}, per_shard=2, seed=2), folder, workers=1, batch=3, origin=ORIGIN)
         stored = sorted(int(path.stem[-3:]) for path in folder.rglob("*.h5"))
         assert stored == list(range(worst // 2))
+
+
+def test_the_manifest_of_stationary_data_has_their_mean_and_deviation(tmp_path) -> None:
+    options = {"frames": 5, "warm_up": 0.6, "end_time": 1.0, "solver_points": 128, "step": 0.02}
+    generate(build_plan("ks-attractor", "tiny", per_shard=3, **options), tmp_path / "ks", workers=1)
+    frames = np.asarray(load_dataset(tmp_path / "ks", "train").read(range(8)).state, dtype=np.float64)
+    found = read_manifest(tmp_path / "ks")["statistics"]["u"]
+    np.testing.assert_allclose([found["mean"], found["deviation"]], [frames.mean(), frames.std()], atol=1e-6)
+    assert verify(tmp_path / "ks").fine

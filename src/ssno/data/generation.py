@@ -23,6 +23,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
+
 from ssno.base import byte_size
 from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
@@ -313,10 +316,26 @@ def seal_folder(plan: Plan, folder: Path) -> None:
     entries = finished_shards(folder, plan.shards())
     listed = [entries[shard.path] for shard in plan.shards()]
     if not (folder / MANIFEST).is_file() or entries_of(read_manifest(folder)) != listed:
-        write_manifest(folder, description=plan.description(), entries=listed)
+        statistics = training_statistics(folder, plan, listed) if plan.problem.stationary else None
+        write_manifest(folder, description=plan.description(), entries=listed, statistics=statistics)
     for leftover in (*folder.glob("*.partial"), *folder.glob("*/*.partial")):
         leftover.unlink(missing_ok=True)
     shutil.rmtree(folder / PROGRESS, ignore_errors=True)  # another job may be removing it too
+
+
+def training_statistics(folder: Path, plan: Plan, entries: Sequence[Entry]) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation of each field over all training frames and points."""
+    found = {}
+    for name in plan.problem.fields:
+        total, squares, count = 0.0, 0.0, 0
+        for entry in entries:
+            if entry.split == "train":
+                with h5py.File(folder / entry.path, "r") as file:
+                    values = np.asarray(file["t0_fields"][name], dtype=np.float64)
+                total, squares, count = total + values.sum(), squares + np.square(values).sum(), count + values.size
+        mean = total / count
+        found[name] = {"mean": float(mean), "deviation": float(np.sqrt(squares / count - mean**2))}
+    return found
 
 
 def _short(value: object) -> str:

@@ -134,7 +134,12 @@ def unseal(path: Path) -> dict[str, Any]:
 
 
 def write_manifest(
-    folder: Path, *, description: Mapping[str, Any], entries: Sequence[Entry], name: str | None = None
+    folder: Path,
+    *,
+    description: Mapping[str, Any],
+    entries: Sequence[Entry],
+    name: str | None = None,
+    statistics: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Seal the list of shards of a whole dataset. `description` is any JSON object that says how they were made."""
     origins: list[Mapping[str, str | int]] = []
@@ -151,6 +156,7 @@ def write_manifest(
         DESCRIPTION: dict(description),
         "provenance": origins,
         "shards": shards,
+        **({} if statistics is None else {"statistics": dict(statistics)}),
     }
     write_whole(folder / MANIFEST, seal(content))
     return content

@@ -95,6 +95,7 @@ class KuramotoSivashinskyAttractor(KuramotoSivashinsky):
     warm_up: float = 6.0
 
     name: ClassVar[str] = "ks-attractor"
+    stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.warm_up < self.end_time:

@@ -94,6 +94,8 @@ class Problem(abc.ABC):
     fields: ClassVar[tuple[str, ...]]
     context_fields: ClassVar[tuple[str, ...]] = ()
     grid_type: ClassVar[GridType] = "cartesian"
+    stationary: ClassVar[bool] = False
+    """Whether statistics are the same at all times; they then stand in the manifest."""
 
     @property
     @abc.abstractmethod
