@@ -259,7 +259,7 @@ class LastError(Silent):
 @pytest.mark.parametrize("optimizer", ["adamw", "soap", "muon"])
 @pytest.mark.parametrize("name", ["ssno", "ffno", "unet"])
 def test_the_forecast_of_memory_counts_what_is_stored(optimizer, name) -> None:
-    model = model_config(name).tiny(n_dims=2).build()
+    model = model_config(f"{name}:tiny", n_dims=2).build()
     options = TrainOptions(optimizer=optimizer)
     optimiser = make_optimiser(model, options)
     for parameter in model.parameters():
