@@ -69,6 +69,7 @@ class FNOConfig(FourierConfig):
         "fno-r": ModelVariant(
             "FNO with a reduced kernel: each channel has its own spectrum; four frames as channels.",
             {"mix_channels": False, "frames_as_channels": 4, "memory": MemoryOptions(window=0)},
+            smallest={"memory": MemoryOptions(window=0, d_state=8)},
             origin="the SS-NO paper",
         )
     }
