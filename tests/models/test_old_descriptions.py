@@ -1,4 +1,4 @@
-"""Descriptions of models as version 0.1 wrote them: each is read as the model it described, or refused with a reason."""
+"""Descriptions of models as version 0.1 wrote them: each is read as the model it described, or refused."""
 
 import json
 from pathlib import Path

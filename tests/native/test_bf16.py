@@ -17,7 +17,7 @@ from ssno.native import build as library
 from ssno.native import engine as precision
 from ssno.native import operations
 from ssno.native import operations as pool
-from ssno.native.engine import computing, lowers_itself, use
+from ssno.native.engine import computing, has_native_bf16, use
 from ssno.ssm.scan import FusedScan, plain_scan
 
 EPS = 2**-8
@@ -175,7 +175,7 @@ def test_without_the_instructions_autocast_does_it_and_one_line_says_so(monkeypa
     precision._say_autocast.cache_clear()
     torch.manual_seed(0)
     model, frames = SSNO(SSNOConfig.tiny()), torch.randn(1, 4, 1, 16)
-    assert not lowers_itself(model, torch.device("cpu"))
+    assert not has_native_bf16(model, torch.device("cpu"))
     with caplog.at_level(logging.WARNING, logger="ssno"):
         found = [gradients(model, frames, "bf16") for _ in range(2)]
     assert [record.getMessage() for record in caplog.records] == [

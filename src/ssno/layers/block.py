@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from ssno.layers.gate import gate, plain_gate
 from ssno.native import operations
-from ssno.native.engine import fused, whole_numbers
+from ssno.native.engine import fused, no_autocast
 from ssno.native.operations import gradients
 from ssno.ssm.convolution import Direction
 from ssno.ssm.kernel import ENDS, Boundary
@@ -164,7 +164,7 @@ def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> li
             f"The weights of a scan must be float32 or float64, got {blocks[0].skip.dtype}: kernels are sampled in "
             "them. For activations of fewer bits leave the weights as they are and use `torch.autocast`."
         )
-    with whole_numbers(blocks[0].skip.device):
+    with no_autocast(blocks[0].skip.device):
         return _sampled(scans)
 
 

@@ -46,7 +46,7 @@ from ssno.models.config import GridConfig, ModelVariant
 from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.models.reference import ReferenceSSNO
-from ssno.native.engine import lowered
+from ssno.native.engine import to_activation_dtype
 from ssno.ssm.kernel import PERIODIC, Boundary
 from ssno.ssm.resolution import learned_grid, sublattices
 
@@ -228,7 +228,7 @@ class SSNO(MemoryOperator, Pretrained):
             frames, parameters = without_means(frames, self.config.out_channels)
             film = self.film(parameters)
         fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
-        features = lowered(self.lift(fields.movedim(0, -1)))
+        features = to_activation_dtype(self.lift(fields.movedim(0, -1)))
         for number, (block, known) in enumerate(zip(self.blocks_before, weights.blocks, strict=False)):
             features = block(features, weights=known)
             if film is not None:
@@ -237,7 +237,7 @@ class SSNO(MemoryOperator, Pretrained):
 
     def after(self, features: Tensor, skip: Tensor | None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Scan space and project."""
-        features = lowered(features)
+        features = to_activation_dtype(features)
         remaining = weights.blocks[len(self.blocks_before) :]
         for number, (block, known) in enumerate(zip(self.blocks_after, remaining, strict=True)):
             features = block(features, weights=known)

@@ -82,7 +82,7 @@ def fused(*tensors: Tensor) -> bool:
 #     float64   everything in double precision: for science, several times slower
 #
 # In bf16 the weights themselves, the sampling of kernels, sums, the loss, the optimiser, normalisation and memory of
-# past frames stay in float32. A model that can (`native_bf16`) lowers its features itself and the fused engine
+# past frames stay in float32. A model that can (`native_bf16`) casts its features itself and the fused engine
 # multiplies them, on processors with AVX512-BF16. Everything else goes through `torch.autocast` and the plain engine;
 # one line of log says so.
 #
@@ -92,11 +92,11 @@ def fused(*tensors: Tensor) -> bool:
 Precision = Literal["float32", "bf16", "float64"]
 
 log = logging.getLogger("ssno")
-_lowered: contextvars.ContextVar[bool] = contextvars.ContextVar("lowered", default=False)
+_bf16_features: contextvars.ContextVar[bool] = contextvars.ContextVar("bf16_features", default=False)
 
 
 def check_precision(precision: str) -> None:
-    """Refuse what is no precision."""
+    """Refuse an unknown precision."""
     if precision not in get_args(Precision):
         allowed = ", ".join(map(repr, get_args(Precision)))
         raise ValueError(f"`precision` must be one of {allowed}, got {precision!r}.")
@@ -110,34 +110,34 @@ def computing(model: nn.Module, precision: Precision, *, device: torch.device | 
         yield
         return
     device = torch.device("cpu") if device is None else device
-    if lowers_itself(model, device):
-        token = _lowered.set(True)
+    if has_native_bf16(model, device):
+        token = _bf16_features.set(True)
         try:
             yield
         finally:
-            _lowered.reset(token)
+            _bf16_features.reset(token)
         return
     _say_autocast(type(model).__name__, device.type)
     with torch.autocast(device.type, dtype=torch.bfloat16):
         yield
 
 
-def lowers_itself(model: nn.Module, device: torch.device) -> bool:
+def has_native_bf16(model: nn.Module, device: torch.device) -> bool:
     """Whether native code computes this model in bf16."""
     native = bool(getattr(model, "native_bf16", False)) and device.type == "cpu"
     return native and not plain() and chosen_engine() != "torch" and available_bf16()
 
 
-def lowered(features: Tensor) -> Tensor:
-    """Features in the precision of activations: bfloat16 where native code takes it from here, else as they are."""
-    if torch.compiler.is_compiling() or not _lowered.get():  # a compiler cannot read the choice, and computes plainly
+def to_activation_dtype(features: Tensor) -> Tensor:
+    """Features in the precision of activations: bfloat16 inside `computing` with native code, else unchanged."""
+    if torch.compiler.is_compiling() or not _bf16_features.get():  # a compiler cannot read a context variable
         return features
     return features.to(torch.bfloat16) if features.dtype == torch.float32 else features
 
 
 @contextlib.contextmanager
-def whole_numbers(device: torch.device) -> Iterator[None]:
-    """No autocast inside: for what must keep all its digits, as the sampling of kernels."""
+def no_autocast(device: torch.device) -> Iterator[None]:
+    """Without autocast inside: for what needs full precision, such as the sampling of kernels."""
     if device.type != "meta" and torch.is_autocast_enabled(device.type):
         with torch.autocast(device.type, enabled=False):
             yield
