@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.layers.public_s4 import s4_from_public
 
 from ssno.layers.memory import S4Block, TemporalMemory
 from ssno.ssm.dplr import truncated, untruncated
@@ -23,7 +24,7 @@ def parameters_only() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("arrays", [golden(), parameters_only()], ids=["whole file", "parameters only"])
 def test_public_arrays_reproduce_the_public_kernel_and_output(arrays) -> None:
-    block, expected = S4Block.from_public_arrays(arrays), golden()
+    block, expected = s4_from_public(arrays), golden()
     np.testing.assert_allclose(block.kernel(40).detach(), expected["kernel"][0], atol=1e-5)
     np.testing.assert_allclose(block(torch.from_numpy(expected["x"])).detach(), expected["y"], atol=1e-5)
 
@@ -33,7 +34,7 @@ def test_with_a_known_length_shorter_and_longer_kernels_agree(how) -> None:
     arrays = golden() if how == "kernel" else parameters_only()
     if how == "l_kernel":
         arrays["layer.kernel.l_kernel"] = np.array(40)
-    block = S4Block.from_public_arrays(arrays, length=40 if how == "argument" else None)
+    block = s4_from_public(arrays, length=40 if how == "argument" else None)
     assert block.modes.length == 40
     np.testing.assert_allclose(block.kernel(16).detach(), golden()["kernel"][0, :, :16], atol=1e-5)
     np.testing.assert_allclose(block.kernel(75).detach()[:, :40], golden()["kernel"][0], atol=1e-5)
@@ -47,7 +48,7 @@ def test_public_arrays_may_share_rows_and_lack_leading_axes() -> None:
         arrays[f"layer__kernel__{name}"] = arrays[f"layer__kernel__{name}"][0, :2]
     arrays["layer__kernel__C"] = arrays["layer__kernel__C"][0]
     arrays["layer.D"] = arrays.pop("layer__D")[0]
-    block = S4Block.from_public_arrays(arrays)
+    block = s4_from_public(arrays)
     for shared in (block.modes.frequency, block.modes.input_weight, block.modes.low_rank[0]):
         torch.testing.assert_close(shared[0], shared[6])
         assert (shared[0] - shared[7]).abs().max() > 1e-4
@@ -57,22 +58,22 @@ def test_public_arrays_may_have_a_higher_rank() -> None:
     arrays = parameters_only()
     column = arrays["layer__kernel__P"]
     arrays["layer__kernel__P"] = np.concatenate([column * np.float32(np.sqrt(0.5))] * 2)
-    block = S4Block.from_public_arrays(arrays)
+    block = s4_from_public(arrays)
     np.testing.assert_allclose(block.kernel(40).detach(), golden()["kernel"][0], atol=1e-5)
 
 
 def test_public_arrays_that_do_not_fit_are_refused() -> None:
     arrays = parameters_only()
     with pytest.raises(ValueError, match=r"`arrays` lacks layer__kernel__P; .*in diagonal-plus-low-rank mode"):
-        S4Block.from_public_arrays({name: value for name, value in arrays.items() if not name.endswith("P")})
+        s4_from_public({name: value for name, value in arrays.items() if not name.endswith("P")})
     transposed = {**arrays, "output_linear__0__weight": arrays["output_linear__0__weight"].T}
     with pytest.raises(ValueError, match=r"weight'\]` has shape \(8, 16\), which does not fit 8 channels with 8 modes"):
-        S4Block.from_public_arrays(transposed)
+        s4_from_public(transposed)
     three_rows = {**arrays, "layer__kernel__A_real": arrays["layer__kernel__A_real"][:3]}
     with pytest.raises(ValueError, match=r"A_real'\]` has shape \(3, 8\), .* expected something like \(8, 8\)"):
-        S4Block.from_public_arrays(three_rows)
+        s4_from_public(three_rows)
     with pytest.raises(ValueError, match="`length` must be at least 1, got 0"):
-        S4Block.from_public_arrays(arrays, length=0)
+        s4_from_public(arrays, length=0)
 
 
 def test_a_finer_spacing_is_a_smaller_step() -> None:

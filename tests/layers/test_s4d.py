@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.layers.public_s4 import s4d_from_public
 
 from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions, Modes
@@ -21,7 +22,7 @@ def golden() -> dict[str, np.ndarray]:
 
 def test_public_arrays_reproduce_the_public_kernel_and_output() -> None:
     arrays = golden()
-    block = S4DBlock.from_public_arrays(arrays)
+    block = s4d_from_public(arrays)
     length = arrays["x"].shape[-1]
     np.testing.assert_allclose(block.kernel(length).detach(), arrays["kernel"][0], atol=1e-5)
     np.testing.assert_allclose(block(torch.from_numpy(arrays["x"])).detach(), arrays["y"], atol=1e-5)
@@ -33,17 +34,17 @@ def test_public_arrays_may_share_rows_and_lack_leading_axes() -> None:
         arrays[f"layer__kernel__{name}"] = arrays[f"layer__kernel__{name}"][:1]
     arrays["layer__kernel__B"] = arrays["layer__kernel__B"][0, :1]
     arrays["layer.D"] = arrays.pop("layer__D")[0]
-    block = S4DBlock.from_public_arrays(arrays)
+    block = s4d_from_public(arrays)
     torch.testing.assert_close(block.modes.frequency[0], block.modes.frequency[7])
 
 
 def test_public_arrays_that_do_not_fit_are_refused() -> None:
     arrays = golden()
     with pytest.raises(ValueError, match=r"`arrays` lacks layer__D; it has .*Pass the state dict"):
-        S4DBlock.from_public_arrays({name: value for name, value in arrays.items() if name != "layer__D"})
+        s4d_from_public({name: value for name, value in arrays.items() if name != "layer__D"})
     arrays["layer__kernel__inv_dt"] = np.zeros(5, np.float32)
     with pytest.raises(ValueError, match=r"inv_dt'\]` has shape \(5,\), which does not fit 8 channels with 8 modes"):
-        S4DBlock.from_public_arrays(arrays)
+        s4d_from_public(arrays)
 
 
 @pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
