@@ -99,7 +99,7 @@ def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated,
         load_dataset("heat", preset="paper", root=generated[0])
     with pytest.raises(FileNotFoundError, match="no file or folder 'kz', and no dataset of that name"):
         load_dataset("kz")
-    with pytest.raises(ValueError, match="Unknown preset `huge`. Known: tiny, small, paper"):
+    with pytest.raises(ValueError, match="`preset` must be one of 'tiny', 'small', 'paper', got 'huge'"):
         load_dataset("ks", preset="huge")
     with pytest.raises(ValueError, match="`split` must be one of 'train', 'valid', 'test', 'all', got 'training'"):
         load_dataset("ks", "training")

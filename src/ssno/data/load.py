@@ -111,7 +111,8 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
         known = ", ".join(DATASETS)
         raise FileNotFoundError(f"There is no file or folder {name!r}, and no dataset of that name ({known}).")
     options: dict[str, Any] = {} if viscosity is None else {"viscosity": viscosity}
-    wanted: list[Any] = [preset] if preset else list(reversed(PRESETS))  # an unknown one is refused below
+    wanted: list[Any] = [preset] if preset else list(reversed(PRESETS))
+    require_one_of("preset", wanted[0], PRESETS)
     folders = [root / folder_name(build_problem(name, size, **options), size) for size in wanted]
     for folder in folders:
         if folder.is_dir():
