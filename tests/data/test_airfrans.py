@@ -64,10 +64,10 @@ def test_every_encoding_gives_the_same_numbers(tmp_path: Path, encoding: Encodin
         ((b'NumberOfPoints="150"', b'NumberOfPoints="15"'), "unpacks to more than its"),
         ((b"<VTKFile", b"<!DOCTYPE x><VTKFile"), "defines entities"),
         ((b"VTKFile", b"HTMFile"), "its root is <HTMFile>"),
-        ((b"</VTKFile>", b""), "is not a whole VTK file"),
+        ((b"</VTKFile>", b""), "is not a complete VTK file"),
         ((b'type="Float64"', b'type="String"'), "holds 'String', which is not read"),
         ((b"<Piece", b"<Piece/><Piece"), "has 2 pieces"),
-        ((b"<Points>", b"<Pointz>"), "is not a whole VTK file"),
+        ((b"<Points>", b"<Pointz>"), "is not a complete VTK file"),
     ],
 )
 def test_damaged_files_are_refused_by_name(tmp_path: Path, change: tuple[bytes, bytes], message: str) -> None:
@@ -123,7 +123,7 @@ def test_folders_are_found_by_load_dataset_and_their_draw_is_fixed(tmp_path: Pat
     write_airfrans(tmp_path)
     one, two = (open_airfrans(tmp_path, points=200)["test"].read([0]).context for _ in range(2))
     assert torch.equal(one, two)
-    with pytest.raises(DataError, match="has 640 nodes, 64 on the wall; `points` must lie between, got 32768"):
+    with pytest.raises(DataError, match="has 640 nodes, 64 on the wall; `points` must be between these, got 32768"):
         load_dataset(tmp_path, "test").read([0])
     with pytest.raises(DataError, match="has no list 'aoa_train'"):
         open_airfrans(tmp_path, task="aoa")

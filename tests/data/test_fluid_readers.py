@@ -204,7 +204,7 @@ def test_chunks_are_joined_in_the_order_of_their_numbers(tmp_path) -> None:
     data = load_dataset(tmp_path, "all")
     np.testing.assert_array_equal(read(data)[0], np.concatenate(values)[:, :, :4])
     poseidon(tmp_path / "solution_3.nc", samples=2, channels=5, frames=21)
-    with pytest.raises(DataError, match="Files do not belong together"):
+    with pytest.raises(DataError, match="These files cannot be joined"):
         load_dataset(tmp_path, "all")
 
 

@@ -93,8 +93,8 @@ def vtk(arrays: int, numbers: int, block: bytes) -> bytes:
             "134217728 bytes, more than a file of this size can hold",
         ),
         (vtk(2, 10**9, b""), "more than a file of this size can hold"),
-        (b"<AppendedData " * 50_000, "is not a whole VTK file"),
-        (b"<a>" * 200_000, "is not a whole VTK file"),
+        (b"<AppendedData " * 50_000, "is not a complete VTK file"),
+        (b"<a>" * 200_000, "is not a complete VTK file"),
     ],
     ids=["shared", "declared", "tags", "deep"],
 )

@@ -362,11 +362,11 @@ def test_files_that_do_not_belong_together_are_not_joined() -> None:
     def make(shape=(2, 3, 1, 4), **options) -> Trajectories:
         return Trajectories.from_array(np.zeros(shape), **options)
 
-    with pytest.raises(DataError, match="Files do not belong together: fields is"):
+    with pytest.raises(DataError, match="These files cannot be joined: fields is"):
         concatenate([make(), make(fields=("v",))])
-    with pytest.raises(DataError, match="Files do not belong together: axes is"):
+    with pytest.raises(DataError, match="These files cannot be joined: axes is"):
         concatenate([make(), make(shape=(2, 3, 1, 8))])
-    with pytest.raises(DataError, match="Files do not belong together: times differ"):
+    with pytest.raises(DataError, match="These files cannot be joined: times differ"):
         concatenate([make(), make(dt=0.5)])
     joined = concatenate([make(parameters={"a": np.zeros(2), "b": np.zeros(2)}), make(parameters={"a": np.ones(2)})])
     assert {key: values.tolist() for key, values in joined.parameters.items()} == {"a": [0, 0, 1, 1]}

@@ -62,5 +62,5 @@ def test_clouds_are_neither_coarsened_nor_joined_with_grids() -> None:
     )
     with pytest.raises(DataError, match="'same' is a cloud of points, which cannot be coarsened"):
         cloud.select(resolution=4)
-    with pytest.raises(DataError, match="Files do not belong together: grid_type is cartesian"):
+    with pytest.raises(DataError, match="These files cannot be joined: grid_type is cartesian"):
         concatenate([grid, cloud])

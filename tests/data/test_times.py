@@ -71,8 +71,8 @@ def test_resampling_is_refused_where_it_cannot_be(tmp_path) -> None:
     np.savez(tmp_path / "none.npz", u=VALUES[:, :, :, 0])
     np.savez(tmp_path / "back.npz", u=VALUES[:, :, :, 0], time=[0, 1, 3, 2, 4, 5])
     for name, step, message in (
-        ("a", 50.0, "`resample` is 50, but the shortest trajectory lasts 5. Choose less"),
-        ("a", 1e-9, "`resample` is 1e-09, which makes 5000000001 frames of 5. Choose more"),
+        ("a", 50.0, "`resample=50` exceeds the shortest trajectory, 5. Choose a smaller step"),
+        ("a", 1e-9, "`resample=1e-09` makes 5000000001 frames of 5. Choose a larger step"),
         ("none", 1.0, "has no times to resample"),
         ("back", 1.0, "must be finite and increasing"),
     ):
@@ -108,7 +108,7 @@ def test_a_coordinate_of_fitting_length_comes_before_one_time_too_many(tmp_path)
 def test_groups_of_other_lengths_are_resampled_to_the_shortest(tmp_path) -> None:
     clocks = [np.linspace(0, 1 + 0.1 * run, 5 + run) for run in range(11)]
     path = grouped(tmp_path / "runs.h5", clocks=clocks)
-    with pytest.raises(DataError, match="do not belong together"):
+    with pytest.raises(DataError, match="cannot be joined"):
         load_dataset(path, "all", axes="time x")
     data = load_dataset(path, "all", axes="time x", resample=0.25)
     assert data.shape[:2] == (11, 5)

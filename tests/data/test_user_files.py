@@ -45,9 +45,9 @@ def test_boundaries_of_recognised_formats_can_be_changed(tmp_path, public_files)
 
 
 def test_boundaries_of_axes_that_are_not_there_are_refused(tmp_path) -> None:
-    with pytest.raises(DataError, match=r"`periodic` must name axes among y, x, .* got \('z',\)"):
+    with pytest.raises(DataError, match=r"`periodic` must be axis names \(y, x\), .* got \('z',\)"):
         load_dataset(save(tmp_path / "a.npz"), axes="batch time y x", periodic=("z",))
-    with pytest.raises(DataError, match=r"have a flag for each of them; got \(True,\)"):
+    with pytest.raises(DataError, match=r"a flag for each axis; got \(True,\)"):
         load_dataset(save(tmp_path / "a.npz"), axes="batch time y x", periodic=[True])
 
 

@@ -51,7 +51,7 @@ def periodic_flags(periodic: Periodic | Sequence[bool] | str, names: Sequence[st
         return chosen  # type: ignore[return-value]
     if unknown := [name for name in chosen if name not in names]:
         raise DataError(
-            f"`periodic` must name axes among {', '.join(names)}, say all or none, or have a flag for each of them; "
+            f"`periodic` must be axis names ({', '.join(names)}), 'all', 'none', or a flag for each axis; "
             f"got {chosen}.{did_you_mean(str(unknown[0]), names)}"
         )
     return tuple(name in chosen for name in names)

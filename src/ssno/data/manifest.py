@@ -309,7 +309,7 @@ def verify(folder: Path, *, report: Callable[[int, int], None] = lambda done, to
 def check_description(description: Mapping[str, Any], entries: list[Entry]) -> Iterator[Defect]:
     """The description says what there is, and the shards are all of it: no trajectory twice, none left out."""
     if absent := [key for key in DESCRIBED if key not in description]:
-        yield Defect(MANIFEST, f"the description does not say: {', '.join(absent)}")
+        yield Defect(MANIFEST, f"the description lacks: {', '.join(absent)}")
     counts = description.get("counts")
     counts = counts if isinstance(counts, dict) else {}
     for split in SPLITS:
@@ -319,7 +319,7 @@ def check_description(description: Mapping[str, Any], entries: list[Entry]) -> I
                 yield Defect(MANIFEST, f"{entry.path} starts at trajectory {entry.first}, expected {expected}")
             expected = entry.first + entry.count
         if expected != counts.get(split, 0):
-            yield Defect(MANIFEST, f"`{split}` has {expected} trajectories, the description says otherwise")
+            yield Defect(MANIFEST, f"`{split}` has {expected} trajectories, not as described")
 
 
 def check_listing(folder: Path, entries: list[Entry]) -> Iterator[Defect]:

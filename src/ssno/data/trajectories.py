@@ -457,11 +457,11 @@ def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
         ):
             if getattr(other, what) != getattr(first, what):
                 raise DataError(
-                    f"Files do not belong together: {what} is {getattr(first, what)} in {_where(first)} but "
+                    f"These files cannot be joined: {what} is {getattr(first, what)} in {_where(first)} but "
                     f"{getattr(other, what)} in {_where(other)}."
                 )
         if len(first.times) != len(other.times) or not np.allclose(first.times, other.times, rtol=1e-6, atol=0):
-            raise DataError(f"Files do not belong together: times differ between {_where(first)} and {_where(other)}.")
+            raise DataError(f"These files cannot be joined: times differ between {_where(first)} and {_where(other)}.")
     offsets = np.cumsum([0, *(len(data.parts) for data in sets[:-1])])
     rows = [data.rows + np.array([offset, 0, 0]) for data, offset in zip(sets, offsets, strict=True)]
     shared = set.intersection(*(set(data.parameters) for data in sets))

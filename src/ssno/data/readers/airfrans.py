@@ -172,7 +172,7 @@ def with_others(on_wall: np.ndarray, nodes: int, points: int, name: str) -> np.n
     """Wall nodes and a draw of the others, `points` in all."""
     if not len(on_wall) <= points <= nodes:
         raise DataError(
-            f"{name} has {nodes} nodes, {len(on_wall)} on the wall; `points` must lie between, got {points}."
+            f"{name} has {nodes} nodes, {len(on_wall)} on the wall; `points` must be between these, got {points}."
         )
     others = np.setdiff1d(np.arange(nodes), on_wall)
     rng = np.random.Generator(np.random.Philox(zlib.crc32(name.encode())))

@@ -155,7 +155,7 @@ def steps_of(
     if time_rows is None or time_rows.shape[1] < 2:
         given = {**contents.attributes(), **contents[name].attributes}.get(STEP)
         if type(given) not in (int, float):
-            raise DataError(f"{contents.path} has no times from which the steps of trajectories could be known.")
+            raise DataError(f"{contents.path} has no times from which to compute the time steps of trajectories.")
         steps, unit = np.array([given], np.float64), ""
     else:
         for row in time_rows:

@@ -185,9 +185,11 @@ class Resampling:
         shortest = float(stored_times[:, -1].min())
         count = int(in_units(shortest, step, rounding=ROUNDING)) + 1
         if count < 2:
-            raise DataError(f"`resample` is {step:g}, but the shortest trajectory lasts {shortest:g}. Choose less.")
+            raise DataError(
+                f"`resample={step:g}` exceeds the shortest trajectory, {shortest:g}. Choose a smaller step."
+            )
         if count > MOST_FRAMES:
-            raise DataError(f"`resample` is {step:g}, which makes {count} frames of {shortest:g}. Choose more.")
+            raise DataError(f"`resample={step:g}` makes {count} frames of {shortest:g}. Choose a larger step.")
         return cls(stored_times, np.minimum(step * np.arange(count), shortest))
 
     def source(self, frames: slice) -> slice:

@@ -38,7 +38,7 @@ def recognise(contents: Contents) -> bool:
 def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectories]:
     """The trajectories of one file."""
     if options.axes is not None:
-        raise DataError(f"{contents.path} has columns with names, which say what the axes are. Leave --axes out.")
+        raise DataError(f"{contents.path} has named columns, which define the axes. Leave --axes out.")
     gridded = on_grid(contents, options)
     return {WHOLE: plain.open_arrays(gridded, replace(options, times=None, coordinates=()))}
 
@@ -92,7 +92,7 @@ def _roles(contents: Contents, options: ReadOptions) -> tuple[str | None, str, d
     if not time_columns or not 1 <= len(places) <= 3:
         missing = "one for the time" if not time_columns else "one to three for places (x, y, z)"
         raise DataError(
-            f"{contents.path} has the columns {', '.join(names)}, but {missing} must be among them. Say which with "
+            f"{contents.path} has the columns {', '.join(names)}, but {missing} must be among them. Name them with "
             "--times NAME and --coordinates NAME ..., or rename them. A matrix of numbers needs no names."
         )
     batch = next(

@@ -207,8 +207,8 @@ def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
     if all(words) and len(set(words)) == len(words) and "time" in words:
         return parse_pattern(" ".join(words))
     beside = {name: other.shape for name, other in contents.arrays.items()}
-    known = "have no names" if not stored.dims else f"are called {', '.join(stored.dims)}, which does not say all"
-    hint = "" if not stored.dims or "time" in words else "Say which is time, --times NAME. Or else: "
+    known = "have no names" if not stored.dims else f"are called {', '.join(stored.dims)}, which is not enough"
+    hint = "" if not stored.dims or "time" in words else "Name the time axis with --times NAME. Or else: "
     raise DataError(
         f"The axes of {stored.array.label}, of shape {stored.shape}, {known}. {hint}Name them, one word per axis: "
         f'--axes "{suggest_axes(stored.shape, beside) or example_pattern(len(stored.shape))}" (a guess).'

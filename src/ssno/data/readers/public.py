@@ -180,7 +180,7 @@ def _open_lpsda_split(contents: Contents, split: str, name: str, options: ReadOp
         times=times,
         axes=[axis_from_coordinates("x", nodes, what=f"`{split}/x` of {contents.path}")],
         parameters={} if viscosity is None else {"viscosity": np.full(count, viscosity)},
-        notes=["The file does not say the viscosity: give --viscosity."] if viscosity is None else [],
+        notes=["The file does not state the viscosity: give --viscosity."] if viscosity is None else [],
     )
 
 

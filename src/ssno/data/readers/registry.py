@@ -65,7 +65,7 @@ def open_contents(contents: Contents, options: ReadOptions = DEFAULTS) -> Mappin
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         # Metadata of a damaged or hostile file can be of any type; whatever trips over it, the file is at fault.
         raise DataError(
-            f"{contents.path} looks like {reader.name!r}, but is not as that format says "
+            f"{contents.path} looks like {reader.name!r}, but does not follow that format "
             f"({type(error).__name__}: {error})."
         ) from error
 

@@ -110,7 +110,7 @@ def _pattern(field: StoredArray, space: tuple[str, ...], order: int) -> Pattern:
     words += [word for word, flag in zip(space, varying, strict=True) if flag]
     words += {0: [], 1: ["channel"], 2: ["1", "channel"]}[order]
     if len(words) != len(field.shape):
-        raise DataError(f"{field.array.label} has shape {field.shape}, but its flags say ({', '.join(words)}).")
+        raise DataError(f"{field.array.label} has shape {field.shape}, its attributes declare ({', '.join(words)}).")
     return Pattern(tuple(words))
 
 

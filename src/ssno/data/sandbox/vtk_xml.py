@@ -63,7 +63,7 @@ def read_vtk(path: str | Path) -> VTKPiece:
     except (DataError, DocumentError, MemoryError, OSError):
         raise
     except Exception as error:  # XML, base64 and two compressions have exceptions of their own
-        raise DataError(f"{path} is not a whole VTK file ({type(error).__name__}: {error}).") from error
+        raise DataError(f"{path} is not a complete VTK file ({type(error).__name__}: {error}).") from error
 
 
 class _File:
