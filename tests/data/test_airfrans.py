@@ -23,6 +23,7 @@ from ssno.data.sandbox.parent import contents_of
 from ssno.data.sandbox.vtk_xml import read_vtk
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.cloud_scores import CloudScores, contour_force, lift_coefficient
+from ssno.pde.geometry import POINT_CLOUD
 from ssno.pde.problems.kt_foil import Foil, FoilFlow
 
 from .airfrans_files import Encoding, Writer, write_airfrans, write_case
@@ -102,7 +103,7 @@ def test_a_folder_becomes_clouds_with_the_wall_in_order(tmp_path: Path) -> None:
     assert {split: len(found) for split, found in data.items()} == {"train": 1, "valid": 1, "test": 1}
     test = data["test"]
     assert test.fields == ("v_x", "v_y", "p", "nu_t")
-    assert test.grid_type == "points"
+    assert test.geometry is POINT_CLOUD
     assert (test.parameters["speed"].tolist(), test.parameters["angle"].tolist()) == ([42.0], [9.0])
     frames = test.read([0])
     x, y, distance, normal_x, normal_y = frames.context[0, 0].double().numpy()
@@ -281,7 +282,7 @@ def test_the_geometric_file_is_found_by_load_dataset(tmp_path: Path) -> None:
     case = {"pos": context[:, :2], "x": torch.cat([inlet, context[:, 2:]], 1), "y": flow, "surf": on_wall}
     torch.save([{key: values.clone() for key, values in case.items()} for _ in range(3)], tmp_path / "AirfRANS.pt")
     data = load_dataset(tmp_path / "AirfRANS.pt", "test", splits=(1, 1, 1))
-    assert (data.name, data.grid_type, len(data)) == ("airfrans", "points", 1)
+    assert (data.name, data.geometry, len(data)) == ("airfrans", POINT_CLOUD, 1)
     assert torch.equal(data.read([0]).context[0, 0, 2, :64], torch.zeros(64))
     with pytest.raises(DataError, match="The published split of 'airfrans' takes 1000 trajectories"):
         load_dataset(tmp_path / "AirfRANS.pt", "train")

@@ -14,6 +14,7 @@ from ssno.data.manifest import verify
 from ssno.data.readers.inspection import open_sets
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
+from ssno.pde.geometry import POINT_CLOUD, SPHERE
 
 
 def values(*shape: int) -> np.ndarray:
@@ -66,11 +67,11 @@ def test_a_mask_of_missing_values_is_kept_frame_by_frame_where_it_moves(tmp_path
             assert file["t0_fields/mask"].shape == ((2, 40, 16) if varies else (2, 16))
 
 
-@pytest.mark.parametrize("kind", ["sphere", "points"])
-def test_the_kind_of_grid_is_kept(tmp_path, kind) -> None:
-    data = replace(Trajectories.from_array(values(3, 4, 1, 8)), grid_type=kind)
+@pytest.mark.parametrize("geometry", [SPHERE, POINT_CLOUD], ids=str)
+def test_the_geometry_is_kept(tmp_path, geometry) -> None:
+    data = replace(Trajectories.from_array(values(3, 4, 1, 8)), geometry=geometry)
     convert_data({"train": data}, tmp_path / "out", source="memory")
-    assert load_dataset(tmp_path / "out", "all").grid_type == kind
+    assert load_dataset(tmp_path / "out", "all").geometry == geometry
 
 
 def test_splits_of_the_source_are_kept(tmp_path, public_files) -> None:

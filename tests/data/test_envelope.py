@@ -10,6 +10,7 @@ from ssno.base import description_from_json
 from ssno.data.envelope import BANDS, HIGH, LOW, MEAN, Envelope, Gauge, Surveyor
 from ssno.data.normalise import AffineMap, summarise
 from ssno.data.trajectories import Trajectories
+from ssno.pde.geometry import CARTESIAN, POINT_CLOUD, SPHERE
 from ssno.pde.problems.problem import Axis
 from ssno.transforms.sphere import SphereGrid
 
@@ -30,7 +31,7 @@ def noise(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("axes", BOXES.values(), ids=list(BOXES))
 def test_bands_add_up_to_the_variance(axes) -> None:
     frames = 3 + noise(2, 3, 2, *(axis.points for axis in axes))
-    measured = Gauge(axes, "cartesian")(frames)
+    measured = Gauge(axes, CARTESIAN)(frames)
     lines = frames.double().flatten(3)
     torch.testing.assert_close(measured[..., BANDS:].sum(-1), lines.var(-1, unbiased=False), rtol=1e-5, atol=0)
     torch.testing.assert_close(measured[..., MEAN], lines.mean(-1), rtol=1e-5, atol=0)
@@ -41,12 +42,12 @@ def test_bands_add_up_to_the_variance(axes) -> None:
 def test_a_sphere_is_weighed_by_area_and_a_cloud_has_one_band() -> None:
     frames = 3 + noise(2, 3, 1, 16, 32)
     axes = (Axis("colatitude", np.pi * 16 / 15, 16, periodic=False), Axis("longitude", 2 * np.pi, 32))
-    measured, area = Gauge(axes, "sphere")(frames), torch.from_numpy(SphereGrid(16, 32).area)[:, None]
+    measured, area = Gauge(axes, SPHERE)(frames), torch.from_numpy(SphereGrid(16, 32).area)[:, None]
     mean = (frames * area).sum((-1, -2))
     torch.testing.assert_close(measured[..., MEAN], mean, rtol=1e-5, atol=0)
     variance = ((frames - mean[..., None, None]).square() * area).sum((-1, -2))
     torch.testing.assert_close(measured[..., BANDS:].sum(-1), variance, rtol=1e-5, atol=0)
-    cloud = Gauge((Axis("point", 32.0, 32),), "points")
+    cloud = Gauge((Axis("point", 32.0, 32),), POINT_CLOUD)
     measured = cloud(frames[..., 0, :])
     assert measured.shape[-1] == BANDS + 1
     variance = frames[..., 0, :].double().var(-1, unbiased=False)
@@ -58,14 +59,14 @@ def test_waves_fall_into_octaves_whatever_the_grid(wave, band) -> None:
     for points in (64, 128):
         x = np.arange(points) / points
         frames = torch.from_numpy(np.cos(2 * np.pi * wave * x))[None, None, None]
-        energy = Gauge((Axis("x", 3.0, points),), "cartesian", bands=5)(frames)[0, 0, 0, BANDS:]
+        energy = Gauge((Axis("x", 3.0, points),), CARTESIAN, bands=5)(frames)[0, 0, 0, BANDS:]
         assert energy.argmax() == band
         assert energy[band] == pytest.approx(1.0 if 2 * wave == points else 0.5, rel=1e-5)
 
 
 def test_walls_are_seen_by_half_waves_so_that_a_slope_has_no_small_scales() -> None:
     x = (np.arange(64) + 0.5) / 64
-    energy = Gauge((Axis("x", 1.0, 64, periodic=False),), "cartesian")(torch.from_numpy(x)[None, None, None])
+    energy = Gauge((Axis("x", 1.0, 64, periodic=False),), CARTESIAN)(torch.from_numpy(x)[None, None, None])
     assert energy[0, 0, 0, BANDS] > 0.99 * energy[0, 0, 0, BANDS:].sum()
 
 
@@ -73,8 +74,8 @@ def test_points_without_data_count_in_nothing() -> None:
     frames, outside = 3 + noise(1, 1, 1, 8, 8), torch.zeros(1, 1, 1, 8, 8, dtype=torch.bool)
     outside[..., 2:4, 3:5] = True
     frames[outside] = 1e6
-    measured, inside = Gauge(BOXES["square"], "cartesian"), frames[~outside].double()
-    measured = Gauge((Axis("x", 1.0, 8), Axis("y", 1.0, 8)), "cartesian")(frames, outside)[0, 0, 0]
+    measured, inside = Gauge(BOXES["square"], CARTESIAN), frames[~outside].double()
+    measured = Gauge((Axis("x", 1.0, 8), Axis("y", 1.0, 8)), CARTESIAN)(frames, outside)[0, 0, 0]
     torch.testing.assert_close(measured[:BANDS], torch.stack([inside.amin(), inside.amax(), inside.mean()]))
     variance = (inside - inside.mean()).square().sum() / 64
     torch.testing.assert_close(measured[BANDS:].sum(), variance, rtol=1e-5, atol=0)
@@ -83,9 +84,9 @@ def test_points_without_data_count_in_nothing() -> None:
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
 def test_values_of_any_size_are_measured_and_constant_fields_have_no_energy(size) -> None:
     frames = size * noise(1, 1, 1, 16)
-    energy = Gauge((Axis("x", 1.0, 16),), "cartesian")(frames)[..., BANDS:].sum()
+    energy = Gauge((Axis("x", 1.0, 16),), CARTESIAN)(frames)[..., BANDS:].sum()
     assert energy == pytest.approx(float(frames.double().var(unbiased=False)), rel=1e-5)
-    constant = Gauge((Axis("x", 1.0, 16),), "cartesian")(torch.full((1, 1, 1, 16), 0.1 * size))
+    constant = Gauge((Axis("x", 1.0, 16),), CARTESIAN)(torch.full((1, 1, 1, 16), 0.1 * size))
     assert constant[..., BANDS:].max() <= 1e-12 * size**2
 
 
@@ -111,7 +112,7 @@ def test_the_envelope_is_collected_while_the_units_are_fitted_and_chunks_do_not_
 
 def test_unseen_data_of_the_same_kind_are_within_limits_and_others_are_not() -> None:
     axes = (Axis("x", 1.0, 16),)
-    gauge, values = Gauge(axes, "cartesian"), noise(40, 5, 1, 16)
+    gauge, values = Gauge(axes, CARTESIAN), noise(40, 5, 1, 16)
     known = Envelope.of(gauge(values[:20]), length=1.0)
     unseen = gauge(values[20:])
     low, high = known.limits(unseen[:, 0], gauge)
@@ -124,7 +125,7 @@ def test_unseen_data_of_the_same_kind_are_within_limits_and_others_are_not() -> 
 
 
 def test_a_conserved_mean_is_held_to_that_of_the_given_frame() -> None:
-    gauge = Gauge((Axis("x", 1.0, 16),), "cartesian")
+    gauge = Gauge((Axis("x", 1.0, 16),), CARTESIAN)
     waves = noise(20, 5, 1, 16)
     waves = waves - waves.mean(-1, keepdim=True) + torch.arange(20.0)[:, None, None, None]  # each keeps its own mean
     known = Envelope.of(gauge(waves), length=1.0)
@@ -139,7 +140,7 @@ def test_a_conserved_mean_is_held_to_that_of_the_given_frame() -> None:
 
 
 def test_without_a_record_given_frames_and_units_stand_in() -> None:
-    gauge = Gauge((Axis("x", 1.0, 16),), "cartesian")
+    gauge = Gauge((Axis("x", 1.0, 16),), CARTESIAN)
     given = gauge(noise(2, 1, 1, 16))
     units = AffineMap(torch.tensor([[5.0]]), torch.tensor([[2.0]]))
     guessed = Envelope.guessed(given, units, length=1.0)
@@ -161,6 +162,6 @@ def test_without_a_record_given_frames_and_units_stand_in() -> None:
     ],
 )
 def test_a_damaged_envelope_is_refused(change, message) -> None:
-    gauge = Gauge((Axis("x", 1.0, 16),), "cartesian")
+    gauge = Gauge((Axis("x", 1.0, 16),), CARTESIAN)
     with pytest.raises(ValueError, match=message):
         replace(Envelope.of(gauge(noise(2, 3, 1, 16)), length=1.0), **change)

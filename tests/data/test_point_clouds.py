@@ -11,6 +11,7 @@ from ssno.data.generation import generate
 from ssno.data.load import load_dataset
 from ssno.data.splits import trajectory_rng
 from ssno.data.trajectories import Trajectories, concatenate
+from ssno.pde.geometry import POINT_CLOUD
 from ssno.pde.problems.kt_foil import KTFoil
 
 CLOUDS = KTFoil(points=96, wall_points=16)
@@ -27,8 +28,8 @@ def test_cases_come_back_from_shards_and_do_not_depend_on_batches(tmp_path: Path
     generate(plan, tmp_path / "two", workers=1, batch=3, origin=ORIGIN)
     assert files(tmp_path / "one") == files(tmp_path / "two")
     data = load_dataset(tmp_path / "one", "train")
-    assert data.grid_type == "points"
-    assert data.in_memory().grid_type == "points"
+    assert data.geometry is POINT_CLOUD
+    assert data.in_memory().geometry is POINT_CLOUD
     assert data.shape == (3, 2, 3, 96)
     drawn = CLOUDS.draw(trajectory_rng(0, "train", 2))
     solution, frames = CLOUDS.solve([drawn]), data.read([2])
@@ -58,9 +59,9 @@ def test_clouds_are_neither_coarsened_nor_joined_with_grids() -> None:
     array = np.zeros((2, 2, 3, 8), np.float32)
     grid = Trajectories.from_array(array, name="same")
     cloud = Trajectories.from_parts(
-        grid.parts, name="same", fields=grid.fields, times=grid.times, axes=grid.axes, grid_type="points"
+        grid.parts, name="same", fields=grid.fields, times=grid.times, axes=grid.axes, geometry=POINT_CLOUD
     )
-    with pytest.raises(DataError, match="'same' is a cloud of points, which cannot be coarsened"):
+    with pytest.raises(DataError, match="'same' is a point cloud, which cannot be coarsened"):
         cloud.select(resolution=4)
-    with pytest.raises(DataError, match="These files cannot be joined: grid_type is cartesian"):
+    with pytest.raises(DataError, match="These files cannot be joined: geometry is cartesian"):
         concatenate([grid, cloud])

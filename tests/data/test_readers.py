@@ -217,7 +217,7 @@ def test_grids_of_the_well_that_are_not_cartesian_are_mentioned(tmp_path, public
     with h5py.File(tmp_path / "wake.hdf5", "a") as file:
         file.attrs["grid_type"] = "spherical"
     (note,) = open_file(tmp_path / "wake.hdf5")["all"].notes
-    assert note.startswith("The grid is spherical")
+    assert note.startswith("`grid_type` is 'spherical'")
 
 
 def test_times_of_the_well_may_be_stored_per_sample_if_they_agree(tmp_path, public_files) -> None:

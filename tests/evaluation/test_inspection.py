@@ -9,14 +9,14 @@ import torch
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.inspection import MEMORY, ONE_FOLD, Geometry, compare_systems, inspect_run, reach, systems_of
+from ssno.evaluation.inspection import MEMORY, ONE_FOLD, SamplingGrid, compare_systems, inspect_run, reach, systems_of
 from ssno.layers.memory import MemoryOptions, S4DBlock
 from ssno.models.registry import model_config
 from ssno.runs.open import open_run
 from ssno.training.log import Silent
 from ssno.training.train import train
 
-LINE = Geometry(points=(4000,), spacing=(0.01,), names=("x",), time_step=0.5)
+LINE = SamplingGrid(points=(4000,), spacing=(0.01,), names=("x",), time_step=0.5)
 
 
 def with_one_mode(damping: float, frequency: float, step: float) -> torch.nn.Module:
@@ -48,7 +48,7 @@ def test_an_oscillating_mode_has_its_wavelength() -> None:
 
 def test_physical_lengths_follow_the_spacing() -> None:
     model = with_one_mode(0.5, 1.0, 0.02)
-    coarse = Geometry(points=(4000,), spacing=(0.03,), names=("x",))
+    coarse = SamplingGrid(points=(4000,), spacing=(0.03,), names=("x",))
     for near, far in zip(systems_of(model, LINE), systems_of(model, coarse), strict=True):
         torch.testing.assert_close(far.reach(0.9), 3 * near.reach(0.9))
         torch.testing.assert_close(far.decay_lengths, 3 * near.decay_lengths)
@@ -65,7 +65,7 @@ def test_undamped_modes_never_decay_and_json_says_null() -> None:
     model = model_config("ssno:tiny", memory=MemoryOptions(0, d_state=8)).build()
     for block in (part for part in model.modules() if isinstance(part, S4DBlock)):
         block.modes.log_damping.data.fill_(-math.inf)
-    systems = systems_of(model, Geometry(points=(16,), spacing=(1.0,), names=("x",)))
+    systems = systems_of(model, SamplingGrid(points=(16,), spacing=(1.0,), names=("x",)))
     row = compare_systems(systems, systems)[0]
     assert (row["decay_length"], row["damping_change"], row["damping"]) == (None, None, 0.0)
     json.dumps(row, allow_nan=False)
@@ -73,14 +73,14 @@ def test_undamped_modes_never_decay_and_json_says_null() -> None:
 
 def test_a_flattened_sweep_walks_lines_whose_step_is_the_fastest_axis() -> None:
     model = model_config("ssno-vm:tiny", n_dims=2, memory=MemoryOptions(0, d_state=8)).build()
-    systems = systems_of(model, Geometry(points=(4, 6), spacing=(0.5, 2.0), names=("x", "y")))
+    systems = systems_of(model, SamplingGrid(points=(4, 6), spacing=(0.5, 2.0), names=("x", "y")))
     assert [(s.axis, s.unit) for s in systems[:4]] == [("y line", 2.0)] * 2 + [("x line", 0.5)] * 2
     assert systems[0].kernel.shape[1] == 24
 
 
 def test_shapes_that_do_not_match_are_refused() -> None:
     with pytest.raises(ValueError, match="`points`, `spacing` and `names` must have one entry per grid axis"):
-        Geometry(points=(4,), spacing=(1.0, 1.0), names=("x",))
+        SamplingGrid(points=(4,), spacing=(1.0, 1.0), names=("x",))
     systems = systems_of(with_one_mode(0.5, 0.0, 0.02), LINE)
     with pytest.raises(ValueError, match="`initial` must match `systems` one by one, got 1 for 4"):
         compare_systems(systems, systems[:1])

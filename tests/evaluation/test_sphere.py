@@ -20,10 +20,10 @@ from ssno.evaluation.sphere_baselines import (
 )
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import frame_errors
-from ssno.forecasting.quadrature_weights import areas
 from ssno.forecasting.scores import EVERY, score
 from ssno.models.baselines.sfno import SFNO, SFNOConfig
 from ssno.models.baselines.trivial import Persistence
+from ssno.pde.geometry import SPHERE
 from ssno.pde.problems.shallow_water import ShallowWater
 
 
@@ -35,7 +35,7 @@ def trajectories(problem: ShallowWater, seeds: range) -> Trajectories:
 def on_sphere(state: torch.Tensor) -> Trajectories:
     data = Trajectories.from_array(state, fields=ShallowWater.fields)
     nlat = state.shape[-2]
-    return data.__class__(**{**vars(data), "grid_type": "sphere", "axes": ShallowWater(nlat=nlat).axes})
+    return data.__class__(**{**vars(data), "geometry": SPHERE, "axes": ShallowWater(nlat=nlat).axes})
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,10 @@ def public():
 
 def test_areas_sum_to_one_and_only_spheres_have_them(public) -> None:
     _, test, _, _ = public
-    area = areas(test)
+    area = test.quadrature_weights
     assert area is not None
     assert float(area.sum()) * 64 == pytest.approx(1, abs=1e-12)
-    assert areas(Trajectories.from_array(torch.zeros(1, 2, 1, 4, 4))) is None
+    assert Trajectories.from_array(torch.zeros(1, 2, 1, 4, 4)).quadrature_weights is None
     with pytest.raises(ValueError, match="these scores are for a sphere"):
         score_rule(mean_rule, Trajectories.from_array(torch.zeros(1, 2, 1, 4, 4)), torch.zeros(1, 2, 1, 4, 4))
 
@@ -62,7 +62,7 @@ def test_the_mean_scores_one_and_squares_are_squares(public) -> None:
     scores = score_rule(mean_rule, test, truth)
     assert set(np.round(scores.values["rel_l2_area"], 6)) == {1.0}
     assert scores.at("energy_ratio", 100) == 0
-    found = frame_scores(truth[:, 0], truth[:, 5], area=areas(test), fields=test.fields)
+    found = frame_scores(truth[:, 0], truth[:, 5], area=test.quadrature_weights, fields=test.fields)
     torch.testing.assert_close(found["rel_l2_area_squared"], found["rel_l2_area"] ** 2)
     assert found["rel_l2_area/vorticity"].shape == (8,)
 
@@ -129,6 +129,6 @@ def test_weights_count_a_pole_less_than_the_equator() -> None:
     polar, equatorial = truth.clone(), truth.clone()
     polar[..., 0, :] += 1
     equatorial[..., 4, :] += 1
-    area = areas(data)
+    area = data.quadrature_weights
     assert frame_errors(polar, truth, area=area) < 0.3 * frame_errors(equatorial, truth, area=area)
     torch.testing.assert_close(frame_errors(polar, truth), frame_errors(equatorial, truth))

@@ -32,6 +32,7 @@ from ssno.forecasting.predict import plan_prediction, predict
 from ssno.forecasting.rollout import rollout
 from ssno.models.baselines.trivial import LinearConfig
 from ssno.models.ssno import SSNOConfig
+from ssno.pde.geometry import SPHERE
 from ssno.pde.problems.problem import Axis
 from ssno.runs.open import RunFolder
 
@@ -114,10 +115,10 @@ def test_constant_known_fields_last_for_ever(tmp_path) -> None:
 
 
 def test_forecasts_keep_the_kind_of_grid_and_the_units(tmp_path) -> None:
-    data = replace(waves(), grid_type="sphere", units=PhysicalUnits({"u": "m s-1"}, {"x": "m"}, "s"))
+    data = replace(waves(), geometry=SPHERE, units=PhysicalUnits({"u": "m s-1"}, {"x": "m"}, "s"))
     predict(model_for(data), data, tmp_path / "next.h5", steps=2)
     forecast = load_dataset(tmp_path / "next.h5", "all")
-    assert (forecast.grid_type, forecast.units) == ("sphere", data.units)
+    assert (forecast.geometry, forecast.units) == (SPHERE, data.units)
 
 
 def with_holes(moves_from: int, *, empty_from: int = 6) -> Trajectories:

@@ -17,6 +17,7 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
 from ssno.forecasting.scores import EVERY, score
 from ssno.forecasting.watch import GIVEN, Departure, ForecastWatch, first_departures, horizon_words
+from ssno.pde.geometry import POINT_CLOUD, SPHERE
 from ssno.pde.problems.problem import Axis
 from ssno.runs.open import open_run
 
@@ -151,18 +152,18 @@ def test_masked_points_do_not_count() -> None:
 
 
 def test_a_sphere_and_a_cloud_are_watched_too() -> None:
-    for grid_type, axes in (
-        ("sphere", (Axis("colatitude", np.pi * 8 / 7, 8, periodic=False), Axis("longitude", 2 * np.pi, 16))),
-        ("points", (Axis("point", 128.0, 128),)),
+    for geometry, axes in (
+        (SPHERE, (Axis("colatitude", np.pi * 8 / 7, 8, periodic=False), Axis("longitude", 2 * np.pi, 16))),
+        (POINT_CLOUD, (Axis("point", 128.0, 128),)),
     ):
         shape = [axis.points for axis in axes]
         state = np.random.default_rng(0).normal(size=(4, 3, 1, *shape)).astype(np.float32)
         data = Trajectories.from_array(state, lengths=[axis.length for axis in axes])
         forecaster = forecaster_for(data, Add(np.ones(shape)))
         given = data.read(slice(None)).state[:, -1:]
-        watch = ForecastWatch(forecaster, given, axes=axes, grid_type=grid_type)
+        watch = ForecastWatch(forecaster, given, axes=axes, geometry=geometry)
         rollout(forecaster, given, 20, watch=watch.look_at)
-        assert {"the mean", "the largest value"} <= {found.what for found in watch.departures()}, grid_type
+        assert {"the mean", "the largest value"} <= {found.what for found in watch.departures()}, geometry
 
 
 def test_memory_does_not_grow_while_watching() -> None:

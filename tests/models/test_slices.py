@@ -212,10 +212,10 @@ def test_distances_are_exact_where_points_coincide() -> None:
 
 def test_models_refuse_grids_they_cannot_take() -> None:
     with pytest.raises(
-        ValueError, match="Model 'ssno' takes data on 'cartesian' or 'sphere' grids, but these data are on 'points'"
+        ValueError, match="Model 'ssno' takes data of the geometry 'cartesian' or 'sphere', but these have 'points'"
     ):
         model_config("ssno").check_grid_type("points")
-    with pytest.raises(ValueError, match="Model 'ssno-slices' takes data on 'points' grids, but these data"):
+    with pytest.raises(ValueError, match="Model 'ssno-slices' takes data of the geometry 'points'"):
         SSNOSlicesConfig().check_grid_type("cartesian")
     for grid in ("cartesian", "sphere", "points"):
         model_config("persistence").check_grid_type(grid)

@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from PIL import Image
 
-from ssno.evaluation.inspection import Geometry, systems_of
+from ssno.evaluation.inspection import SamplingGrid, systems_of
 from ssno.evaluation.record import Calibration
 from ssno.models.registry import model_config
 from ssno.plots.animation import AnimationOptions, animate, moving_suffix
@@ -183,7 +183,7 @@ def test_senseless_looks_are_refused() -> None:
 
 def systems(**fields):
     model = model_config("ssno:tiny", n_layers=5, **fields).build()
-    return systems_of(model, Geometry(points=(16,), spacing=(0.5,), names=("x",), time_step=0.1))
+    return systems_of(model, SamplingGrid(points=(16,), spacing=(0.5,), names=("x",), time_step=0.1))
 
 
 def test_kernels_and_modes_are_drawn_layer_by_layer_and_beside_their_start() -> None:

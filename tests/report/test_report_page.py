@@ -19,6 +19,7 @@ from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples
 from ssno.evaluation.record import read_evaluation
 from ssno.models.registry import model_config
+from ssno.pde.geometry import SPHERE
 from ssno.plots.curves import Band, error_bands
 from ssno.report.markup import encode, picture, script_data, text
 from ssno.report.page import build_page, judge
@@ -309,6 +310,6 @@ def test_spectra_between_walls_run_along_the_periodic_axes() -> None:
     assert energy.argmax(1).tolist() == [3] * 4
     torch.testing.assert_close(energy.sum(1), torch.full((4,), 0.5, dtype=energy.dtype))
     box = Trajectories.from_array(array, lengths=[1.0, 1.0], dt=0.5, periodic=False)
-    assert no_spectrum(box) == "No spectra: between walls no axis is periodic."
-    assert "regular grid" in no_spectrum(replace(channel, grid_type="sphere"))
+    assert no_spectrum(box) == "No energy spectra: no axis is periodic."
+    assert "regular grid" in no_spectrum(replace(channel, geometry=SPHERE))
     assert "masked points" in no_spectrum(replace(channel, mask="solid", context_fields=("solid",)))

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ssno.data.trajectories import Trajectories
+from ssno.pde.geometry import SPHERE
 from ssno.report import sections
 
 
@@ -15,7 +16,7 @@ def test_the_still_of_a_sphere_is_drawn_as_maps_and_globes(monkeypatch, as_users
         truth=state, forecast=state[:, 1:], indices=(0,), given=1, times=range(4), predicted_times=(1.0, 2.0, 3.0)
     )
     data = Trajectories.from_array(state, fields=("geopotential", "vorticity", "divergence"))
-    data = data.__class__(**{**vars(data), "grid_type": "sphere"})
+    data = data.__class__(**{**vars(data), "geometry": SPHERE})
     drawn = []
     monkeypatch.setattr(sections, "picture", lambda draw, title, **_: drawn.append(draw()) or "")
     monkeypatch.setattr(sections, "player", lambda *_: "")

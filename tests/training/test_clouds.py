@@ -16,6 +16,7 @@ from ssno.forecasting.scores import EVERY, score
 from ssno.models.baselines.trivial import PersistenceConfig
 from ssno.models.registry import model_config
 from ssno.models.slices import SliceConfig, SSNOSlicesConfig, TransolverConfig
+from ssno.pde.geometry import POINT_CLOUD
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.options import Stage, TrainOptions, recipe
@@ -52,7 +53,7 @@ def cases(count: int = 6, problem: KTFoil = PROBLEM) -> Trajectories:
         times=grid.times,
         axes=problem.axes,
         parameters=parameters,
-        grid_type="points",
+        geometry=POINT_CLOUD,
     )
 
 

@@ -9,6 +9,7 @@ from tests.training.small_runs import outcome, tiny
 
 from ssno.data.augmentation import check_reflection, reflected
 from ssno.data.trajectories import Frames, Trajectories
+from ssno.pde.geometry import SPHERE
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.runs.options import TrainOptions
@@ -96,5 +97,5 @@ def test_data_without_a_known_image_are_refused(waves) -> None:
     with pytest.raises(ValueError, match="`reflect='odd'` needs a single field and no context fields; 'two' has u, v"):
         check_reflection("odd", two)
     check_reflection("even", two)
-    with pytest.raises(ValueError, match="needs a box with a regular grid, but 'waves' is of type 'sphere'"):
-        train(tiny(), replace(waves, grid_type="sphere"), reflect="even")
+    with pytest.raises(ValueError, match="needs data on a regular grid of a box, but 'waves' has"):
+        train(tiny(), replace(waves, geometry=SPHERE), reflect="even")

@@ -12,6 +12,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.ssno import SSNOConfig
+from ssno.pde.geometry import SPHERE
 from ssno.runs.load import load_forecaster
 from ssno.runs.options import TrainOptions
 from ssno.training.batches import BatchSource, drawn_grid, on_grids
@@ -121,5 +122,7 @@ def test_grids_that_make_no_sense_are_refused(waves) -> None:
     assert on_grids(walled, (8,))[0].shape[-1] == 8
     with pytest.raises(ValueError, match="12 does not divide the 16 points of x"):
         on_grids(walled, (12,))
-    with pytest.raises(ValueError, match="needs a box with a regular grid, but 'waves' is of type 'sphere'"):
-        on_grids(replace(waves, grid_type="sphere"), (8,))
+    with pytest.raises(
+        ValueError, match="needs data on a regular grid of a box, but 'waves' has the geometry 'sphere'"
+    ):
+        on_grids(replace(waves, geometry=SPHERE), (8,))

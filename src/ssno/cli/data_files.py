@@ -64,8 +64,8 @@ def animate(
     """
     options = {name: getattr(read, name) for name in read.given}
     chosen = DataOptions(name=data, preset=preset, resolution=resolution, **options).load(split)
-    if chosen.grid_type == "points":
-        raise ValueError(f"{chosen.name!r} are clouds of points, which do not move.")
+    if chosen.geometry.is_steady:
+        raise ValueError(f"{chosen.name!r} holds steady flows, so there is nothing to animate.")
     for number in trajectories:
         if not 0 <= number < len(chosen):
             raise ValueError(f"`--trajectories` must lie between 0 and {len(chosen) - 1}, got {number}.")

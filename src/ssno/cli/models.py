@@ -61,7 +61,7 @@ def describe(name: str) -> dict[str, Any]:
         "name": name,
         **{f"parameters_{n_dims}d": size_in(name, n_dims) for n_dims in (1, 2)},
         "past": past(config),
-        "grids": list(config.grid_types),
+        "grids": list(config.geometries),
         "summary": config.summary(name),
         "origin": (variant.origin if variant else "") or config.origin,
     }

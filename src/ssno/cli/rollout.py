@@ -137,7 +137,7 @@ def draw_one(
     animation: AnimationOptions,
 ) -> list[Path]:
     """Panels and animation of one field of one trajectory; of a cloud, pictures of the pressure."""
-    if data.grid_type == "points":
+    if data.geometry.drawing == "flow":
         if not draw or data.fields[channel] != "p":
             return []
         frames = data.read([seen.indices[row]])

@@ -76,8 +76,7 @@ def check_reflection(reflect: Reflection, data: Trajectories) -> None:
     """Refuse data whose images are not known to obey the same equation."""
     if reflect == "none":
         return
-    if data.grid_type != "cartesian":
-        raise ValueError(f"`reflect` needs a box with a regular grid, but {data.name!r} is of type {data.grid_type!r}.")
+    data.geometry.require_box("reflect", data.name)
     if reflect == "odd" and (len(data.fields) > 1 or data.context_fields):
         names = ", ".join((*data.fields, *data.context_fields))
         raise ValueError(

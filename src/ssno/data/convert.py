@@ -98,7 +98,7 @@ def encode(data: Trajectories, shard: Shard, *, name: str, source: str) -> bytes
         axes=data.axes,
         times=data.times,
         context_fields=data.context_fields,
-        grid_type=data.grid_type,
+        geometry=data.geometry,
         units=data.units,
         attributes={
             "generator": "ssno data convert",

@@ -109,7 +109,7 @@ class Plan:
             axes=problem.axes,
             times=problem.times,
             context_fields=problem.context_fields,
-            grid_type=problem.grid_type,
+            geometry=problem.geometry,
             parameters=numbers,
             attributes={
                 "generator": "ssno",

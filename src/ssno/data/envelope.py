@@ -24,9 +24,9 @@ from torch import Tensor
 
 from ssno.data.normalise import AffineMap
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.pde.problems.problem import Axis, GridType
+from ssno.pde.geometry import Geometry
+from ssno.pde.problems.problem import Axis
 from ssno.transforms.periodic import cosine_transform
-from ssno.transforms.sphere import SphereGrid
 
 LOW, HIGH, MEAN, BANDS = 0, 1, 2, 3  # places along q; bands begin at the last
 BEYOND = 0.25
@@ -51,14 +51,11 @@ class Gauge:
     """
 
     def __init__(
-        self, axes: Sequence[Axis], grid_type: GridType, *, length: float | None = None, bands: int | None = None
+        self, axes: Sequence[Axis], geometry: Geometry, *, length: float | None = None, bands: int | None = None
     ):
-        sphere = grid_type == "sphere" and len(axes) == 2
-        kinds = ["repeats" if axis.periodic else "none" if sphere else "walls" for axis in axes]
-        if grid_type == "points":
-            kinds = ["none"]
-        self.cosine = [number for number, kind in enumerate(kinds) if kind == "walls"]
-        self.fourier = [number for number, kind in enumerate(kinds) if kind == "repeats"]
+        kinds = geometry.transforms([axis.periodic for axis in axes])
+        self.cosine = [number for number, kind in enumerate(kinds) if kind == "cosine"]
+        self.fourier = [number for number, kind in enumerate(kinds) if kind == "fourier"]
         self.length = max(axis.length for axis in axes) if length is None else length
         finest = min((axis.spacing for axis, kind in zip(axes, kinds, strict=True) if kind != "none"), default=math.inf)
         self.resolved = max(1, math.ceil(math.log2(max(1.0, self.length / finest / 2)) - 1e-6))
@@ -66,19 +63,18 @@ class Gauge:
         square, share = np.zeros(()), np.ones(())  # of every mode: waves per length, part in the mean square
         for number, (axis, kind) in enumerate(zip(axes, kinds, strict=True)):
             waves, part = np.zeros(axis.points), np.full(axis.points, 1 / axis.points)
-            if kind == "walls":
+            if kind == "cosine":
                 waves = np.arange(axis.points) / (2 * axis.length)
                 part = np.where(waves > 0, 2, 1) * part**2
-            elif kind == "repeats":
+            elif kind == "fourier":
                 waves, part = np.abs(np.fft.fftfreq(axis.points, axis.spacing)), part**2
                 if number == self.fourier[-1]:  # half of the spectrum, whose inner waves stand for two
                     half = np.arange(axis.points // 2 + 1)
                     waves, part = waves[half], part[half] * np.where((half > 0) & (2 * half < axis.points), 2, 1)
             square, share = square[..., None] + waves**2, share[..., None] * part
-        self.area = None
-        if sphere:
-            area = SphereGrid(axes[0].points, axes[1].points).area[:, None]
-            self.area, share = torch.from_numpy(area).float(), share * area * math.prod(axis.points for axis in axes)
+        self.weights, grid = None, [axis.points for axis in axes]
+        if (weights := geometry.quadrature_weights(grid)) is not None:
+            self.weights, share = torch.from_numpy(weights).float(), share * weights * math.prod(grid)
         waves = np.sqrt(square).ravel() * self.length
         band = (np.log2(np.maximum(waves, 1.0)) + 1e-9).astype(int).clip(max=self.bands - 1)
         shares = np.where(band[:, None] == np.arange(self.bands), share.reshape(-1, 1), 0.0)
@@ -93,8 +89,8 @@ class Gauge:
             frames = frames.masked_fill(outside, 0.0)
             mean = frames.flatten(3).sum(-1) / (~outside).flatten(3).sum(-1).clamp_min(1)
             frames = torch.where(outside, _over_grid(mean, frames), frames)
-        elif self.area is not None:
-            mean = (frames * self.area.to(device)).flatten(3).sum(-1)
+        elif self.weights is not None:
+            mean = (frames * self.weights.to(device)).flatten(3).sum(-1)
         else:
             mean = frames.flatten(3).mean(-1)
         low, high = frames.flatten(3).aminmax(dim=-1)
@@ -255,8 +251,8 @@ class Surveyor:
     """Collects the envelope of a dataset while its chunks pass by."""
 
     def __init__(self, data: Trajectories):
-        self.gauge, self.mask = Gauge(data.axes, data.grid_type), data.mask_channel
-        self.first = int(data.grid_type == "points")  # before, there is no flow yet (`ssno.data.normalise`)
+        self.gauge, self.mask = Gauge(data.axes, data.geometry), data.mask_channel
+        self.first = int(data.geometry.is_steady)  # frame 0 is the inlet flow (`ssno.data.normalise`)
         self.envelope: Envelope | None = None
 
     def look_at(self, chunk: Frames) -> None:

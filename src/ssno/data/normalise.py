@@ -138,16 +138,15 @@ def check_finite(data: Trajectories) -> None:
 def summarise(data: Trajectories, *, size: int = CHUNK, look: Callable[[Frames], None] = lambda chunk: None) -> Summary:
     """Statistics over all trajectories, frames and points, reading a chunk at a time.
 
-    The first frame of a flow past a body is the undisturbed stream, no flow: on clouds of points it does not count.
+    The first frame of a flow past a body is the undisturbed stream, no flow: of steady flows it does not count.
     `look` is handed every chunk, so that whoever wants to know more need not read the data again.
     """
     if len(data) == 0:
         raise ValueError(f"`data` {data.name!r} has no trajectories to take statistics of.")
     total = None
     for chunk in chunks(data, size=size):
-        first = int(data.grid_type == "points")
         frames = data.read(chunk)
-        part = Summary.of(frames, first=first, mask=data.mask_channel)
+        part = Summary.of(frames, first=int(data.geometry.is_steady), mask=data.mask_channel)
         look(frames)
         total = part if total is None else total.merged(part)
     assert total is not None

@@ -31,7 +31,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ssno.data.units import NO_UNITS, PhysicalUnits
-from ssno.pde.problems.problem import Axis, GridType, Parameters
+from ssno.pde.geometry import CARTESIAN, Geometry
+from ssno.pde.problems.problem import Axis, Parameters
 
 TEXT = h5py.string_dtype()
 CHECKED = {"shuffle": True, "compression": "gzip", "compression_opts": 1, "fletcher32": True}
@@ -65,7 +66,7 @@ class Layout:
     axes: tuple[Axis, ...]
     times: Float[np.ndarray, " t"]
     context_fields: tuple[str, ...] = ()
-    grid_type: GridType = "cartesian"
+    geometry: Geometry = CARTESIAN
     parameters: Mapping[str, int | float] = field(default_factory=dict)
     attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     units: PhysicalUnits = NO_UNITS
@@ -191,7 +192,7 @@ def describe_shard(file: h5py.File, layout: Layout, *, count: int) -> None:
     """Everything about a shard of `count` trajectories but its numbers: names, times, axes, boundaries."""
     root = file.attrs
     root["dataset_name"] = layout.name
-    root["grid_type"] = layout.grid_type
+    root["grid_type"] = layout.geometry.name
     root["n_spatial_dims"] = len(layout.axes)
     root["n_trajectories"] = count
     _write_names(file, "simulation_parameters", list(layout.parameters))

@@ -28,7 +28,8 @@ from ssno.data.grids import How, Periodic, Reduction, box, coarse_points, stride
 from ssno.data.readers.arrays import MemoryArray
 from ssno.data.readers.blocks import Part, default_fields, parse_pattern, split_channels
 from ssno.data.units import NO_UNITS, PhysicalUnits, merged
-from ssno.pde.problems.problem import Axis, GridType
+from ssno.pde.geometry import CARTESIAN, Geometry
+from ssno.pde.problems.problem import Axis
 
 # How large a trajectory is: 4 bytes (float32) times frames, channels and points, context fields counted as varying.
 
@@ -99,7 +100,7 @@ class Trajectories:
     reductions: tuple[Reduction, ...] = ()
     notes: tuple[str, ...] = ()
     limit: int = DEFAULT_LIMIT
-    grid_type: GridType = "cartesian"
+    geometry: Geometry = CARTESIAN
     mask: str | None = None
     mask_from_nan: bool = False
     conventions: str | None = None
@@ -118,7 +119,7 @@ class Trajectories:
         parameters: Mapping[str, np.ndarray] | None = None,
         notes: Sequence[str] = (),
         limit: int = DEFAULT_LIMIT,
-        grid_type: GridType = "cartesian",
+        geometry: Geometry = CARTESIAN,
         published: bool = False,
         axis_units: Mapping[str, str] | None = None,
         time_unit: str = "",
@@ -159,7 +160,7 @@ class Trajectories:
             steps=(1,) * len(grid),
             notes=tuple(notes),
             limit=limit,
-            grid_type=grid_type,
+            geometry=geometry,
             conventions=name if published else None,
             units=PhysicalUnits(
                 {key: unit for key, unit in _field_units(parts[0], (*fields, *context_fields)).items() if unit},
@@ -243,6 +244,12 @@ class Trajectories:
         return tuple(axis.spacing for axis in self.axes)
 
     @property
+    def quadrature_weights(self) -> Tensor | None:
+        """Share of the domain per point, to broadcast over the grid; None where all points weigh the same."""
+        weights = self.geometry.quadrature_weights([axis.points for axis in self.axes])
+        return None if weights is None else torch.from_numpy(weights)
+
+    @property
     def time_step(self) -> float:
         """Time between frames; an error if frames are not equally spaced."""
         return uniform_step(self.times, what=f"the times of {self.name!r}")
@@ -268,10 +275,8 @@ class Trajectories:
                 raise DataError(f"`time_index` must increase, got {chosen.tolist()}.")
             view = replace(view, times=view.times[chosen], frame_index=view.frame_index[chosen])
         if resolution is not None:
-            if self.grid_type == "points":
-                raise DataError(
-                    f"{self.name!r} is a cloud of points, which cannot be coarsened; leave `resolution` out."
-                )
+            if not self.geometry.can_coarsen:
+                raise DataError(f"{self.name!r} is a point cloud, which cannot be coarsened; leave `resolution` out.")
             if self.mask is not None and reduction != "stride":
                 raise DataError(f"{self.name!r} has a mask; use reduction='stride', which mixes no points.")
             step = Reduction(coarse_points(self.axes, resolution), reduction)
@@ -362,7 +367,7 @@ class Trajectories:
             parameters=self.parameters,
             notes=self.notes,
             limit=self.limit,
-            grid_type=self.grid_type,
+            geometry=self.geometry,
         )
         data = replace(data, conventions=self.conventions, units=self.units)
         return data if self.mask is None else data.masked(self.mask)
@@ -450,7 +455,7 @@ def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
             "context_fields",
             "mask",
             "mask_from_nan",
-            "grid_type",
+            "geometry",
             "axes",
             "steps",
             "reductions",

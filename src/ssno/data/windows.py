@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base import require_one_of
+from ssno.pde.geometry import CARTESIAN, POINT_CLOUD, Geometry
 
 Protocol = Literal["first_k", "memno", "fno", "ffno"]
 ContextTime = Literal["input", "target"]
@@ -150,7 +151,7 @@ def sliding_windows(frames: Float[Tensor, "n t c *grid"], size: int) -> Float[Te
 
 @dataclass(frozen=True)
 class Defaults:
-    """Conventions of one dataset. `splits` divide a public file that holds all trajectories; `cloud`: points, no grid.
+    """Conventions of one dataset. `splits` divide a public file that holds all trajectories.
 
     `time_index` thins files with at least `thinned_from` frames; shorter ones are taken whole.
     """
@@ -164,7 +165,7 @@ class Defaults:
     """Of our recipe, in standard deviations. Burgers: at 1e-3 some forecasts run away after long trainings
     (results/burgers-noise.json); the published 5e-3 are 4.4e-2 of these."""
     context_time: ContextTime = "input"
-    cloud: bool = False
+    geometry: Geometry = CARTESIAN
     splits: Mapping[str, slice] = field(default_factory=dict)
 
     def frames_of(self, stored: int) -> slice:
@@ -190,8 +191,8 @@ CONVENTIONS: dict[str, Defaults] = {
     "torus-vis-force": Defaults(EVERY_TENTH, 21, resolution=64, context_time="target"),
     "ce-rm": Defaults(slice(0, None, 2), 12, resolution=64, splits=_first_and_last(1000, 200)),
     "gce-rt": Defaults(resolution=64, splits=_first_and_last(1000, 200)),
-    "kt-foil": Defaults(noise=0.0, cloud=True),
-    "airfrans": Defaults(noise=0.0, cloud=True, splits=_first_and_last(800, 200)),
+    "kt-foil": Defaults(noise=0.0, geometry=POINT_CLOUD),
+    "airfrans": Defaults(noise=0.0, geometry=POINT_CLOUD, splits=_first_and_last(800, 200)),
 }
 
 

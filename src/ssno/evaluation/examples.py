@@ -79,7 +79,7 @@ def make_examples(
     state, context = data.read(list(indices))
     frames = slice(plan.given.start, plan.predicted.stop)
     known = context[:, frames] if context.shape[2] else None
-    given, grid = state[:, plan.given.start : plan.given.stop], {"axes": data.axes, "grid_type": data.grid_type}
+    given, grid = state[:, plan.given.start : plan.given.stop], {"axes": data.axes, "geometry": data.geometry}
     watch = ForecastWatch(forecaster, given, **grid, context=known, on_divergence=on_divergence)  # type: ignore[arg-type]
     forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing, watch=watch.look_at)
     runaways = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.runaways())

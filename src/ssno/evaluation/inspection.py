@@ -37,7 +37,7 @@ SWEEPS = (AxialScan, UnidirectionalScan, ParallelAxialScan, RasterScan, ProductA
 
 
 @dataclass(frozen=True, kw_only=True)
-class Geometry:
+class SamplingGrid:
     """The grid and the times that a model works on; they turn steps into lengths."""
 
     points: tuple[int, ...]
@@ -120,34 +120,34 @@ def reach(kernel: Float[Tensor, "h l"], fraction: float, *, unit: float = 1.0) -
 
 
 @torch.no_grad()
-def systems_of(model: nn.Module, geometry: Geometry) -> list[System]:
+def systems_of(model: nn.Module, grid: SamplingGrid) -> list[System]:
     """All state-space systems of a model, spatial ones in the order of its layers, then the memory."""
     blocks = [module for module in model.modules() if isinstance(module, SWEEPS)]
     found = [
         _system(scan.modes, str(number), axis, scan.direction, unit, points)
         for number, block in enumerate(blocks, start=1)
-        for axis, unit, points, scan in _scans(block, geometry)
+        for axis, unit, points, scan in _scans(block, grid)
     ]
     for memory in (module for module in model.modules() if isinstance(module, TemporalMemory)):
         modes = memory.block.modes
         assert isinstance(modes, Modes | LowRankModes)
-        system = _system(modes, MEMORY, "time", "forward", geometry.time_step, memory.window)
+        system = _system(modes, MEMORY, "time", "forward", grid.time_step, memory.window)
         found.append(_with_kernel(system, memory.block.taps(memory.window)))
     return found
 
 
-def _scans(block: nn.Module, geometry: Geometry) -> Iterator[tuple[str, float, int, S4DBlock]]:
+def _scans(block: nn.Module, grid: SamplingGrid) -> Iterator[tuple[str, float, int, S4DBlock]]:
     """The one-way scans of a spatial block with the axis each runs along, its spacing and its number of points."""
     scans = list(block.scans)  # type: ignore[arg-type]
     for number, scan in enumerate(scans):
         if isinstance(block, RasterScan):  # one line through the whole grid, whose fastest axis sets the step
             axis = (len(scans) - 1 - number) % len(scans)
-            name, points = f"{geometry.names[axis]} line", math.prod(geometry.points)
+            name, points = f"{grid.names[axis]} line", math.prod(grid.points)
         else:
-            axis, name, points = number, geometry.names[number], geometry.points[number]
+            axis, name, points = number, grid.names[number], grid.points[number]
         for part in scan.modules():
             if isinstance(part, S4DBlock):
-                yield name, geometry.spacing[axis], points, part
+                yield name, grid.spacing[axis], points, part
 
 
 def _system(modes: Modes | LowRankModes, layer: str, axis: str, direction: str, unit: float, points: int) -> System:
@@ -264,8 +264,8 @@ class RunInspection:
 def inspect_run(run: RunFolder) -> RunInspection:
     """Everything that can be seen in the model of a run; a model with nothing to see has no systems and a note."""
     model = run.forecaster.model
-    geometry, notes = geometry_of(run)
-    systems = systems_of(model, geometry)
+    grid, notes = sampling_grid_of(run)
+    systems = systems_of(model, grid)
     if not systems:
         nothing = f"{run.model!r} has neither state-space layers nor a memory, so there are no kernels to look at."
         return RunInspection(run.name, run.model, (), (), (nothing,))
@@ -273,7 +273,7 @@ def inspect_run(run: RunFolder) -> RunInspection:
         notes.append(f"{run.model!r} has no state-space layers in space; what follows is its memory over time.")
     if run.seed is None:
         notes.append("The run does not say its seed; initial steps and kernels are drawn from another one.")
-    initial = systems_of(initial_model(run), geometry)
+    initial = systems_of(initial_model(run), grid)
     return RunInspection(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
 
 
@@ -285,7 +285,7 @@ def initial_model(run: RunFolder) -> nn.Module:
         return model_config(run.model).from_json(values).build()
 
 
-def geometry_of(run: RunFolder) -> tuple[Geometry, list[str]]:
+def sampling_grid_of(run: RunFolder) -> tuple[SamplingGrid, list[str]]:
     """Grid and time step of the run's training data, as far as they can be found."""
     try:
         data = run.load("train")
@@ -298,10 +298,10 @@ def geometry_of(run: RunFolder) -> tuple[Geometry, list[str]]:
         time_step = 1.0
         notes.append("Frames are not equally spaced in time, so the memory counts in frames.")
     points, names = (tuple(getattr(axis, name) for axis in data.axes) for name in ("points", "name"))
-    return Geometry(points=points, spacing=data.spacing, names=names, time_step=time_step), notes
+    return SamplingGrid(points=points, spacing=data.spacing, names=names, time_step=time_step), notes
 
 
-def _from_config(run: RunFolder) -> tuple[Geometry, list[str]]:
+def _from_config(run: RunFolder) -> tuple[SamplingGrid, list[str]]:
     """What config.json knows when the data themselves are elsewhere."""
     n_dims = int(run.config["config"].get("n_dims", 1))
     spacing = run.forecaster.spacing or (1.0,) * n_dims
@@ -309,10 +309,10 @@ def _from_config(run: RunFolder) -> tuple[Geometry, list[str]]:
     shape, times = described.get("shape"), described.get("times")
     if shape and times:  # a run started from Python says what its data were
         step = (times[1] - times[0]) / max(1, shape[1] - 1) or 1.0
-        return Geometry(points=tuple(shape[3:]), spacing=spacing, names=NAMES[:n_dims], time_step=step), []
+        return SamplingGrid(points=tuple(shape[3:]), spacing=spacing, names=NAMES[:n_dims], time_step=step), []
     points = (described.get("points") or ASSUMED_POINTS,) * n_dims
     note = (
         f"The run's data are not here: kernels are drawn on {points[0]} points per axis with the training spacing, and "
         "the memory counts in frames."
     )
-    return Geometry(points=points, spacing=spacing, names=NAMES[:n_dims]), [note]
+    return SamplingGrid(points=points, spacing=spacing, names=NAMES[:n_dims]), [note]

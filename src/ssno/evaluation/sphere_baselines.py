@@ -25,7 +25,6 @@ from ssno.data.trajectories import Trajectories
 from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import frame_errors, weighed
-from ssno.forecasting.quadrature_weights import areas
 from ssno.models.ssno_sphere import low_passed
 from ssno.pde.problems.shallow_water import ShallowWater
 from ssno.pde.sphere import ShallowWaterEquations
@@ -78,9 +77,9 @@ def score_steps(
     step: Next, first: Float[Tensor, "b c lat lon"], truth: Float[Tensor, "b t c lat lon"], data: Trajectories
 ) -> SphereScores:
     """Step by step, so that only one frame is held; what is not finite counts as infinite."""
-    weight = areas(data)
+    weight = data.quadrature_weights
     if weight is None:
-        raise ValueError(f"`data` has a {data.grid_type} grid, but these scores are for a sphere.")
+        raise ValueError(f"`data` has the geometry {data.geometry.name!r}, but these scores are for a sphere.")
     collected: dict[str, list[float]] = {}
     frame = first
     for true in truth.unbind(1):

@@ -178,7 +178,7 @@ def predict(
         axes=data.axes,
         times=job.times,
         context_fields=data.context_fields,
-        grid_type=data.grid_type,
+        geometry=data.geometry,
         units=data.units,
         attributes={
             "generator": "ssno predict",
@@ -275,7 +275,7 @@ def _forecast(
         job.forecaster,
         first,
         axes=job.data.axes,
-        grid_type=job.data.grid_type,
+        geometry=job.data.geometry,
         context=context,
         on_divergence=on_divergence,
     )

@@ -6,23 +6,8 @@ there, so that such points add nothing to a norm, neither above nor below the fr
 Axes: b trajectory, t frame, c field, then the grid.
 """
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-
-from ssno.data.trajectories import Trajectories
-from ssno.transforms.sphere import SphereGrid
-
-# How much of the domain a grid point stands for: the same on Cartesian grids, the weight of its ring on a sphere.
-
-
-def areas(data: Trajectories) -> Tensor | None:
-    """Share of the sphere per point, (lat, 1), summing to 1 over the grid; None where all points weigh the same."""
-    if data.grid_type != "sphere":
-        return None
-    nlat, nlon = (axis.points for axis in data.axes)
-    return torch.from_numpy(SphereGrid(nlat, nlon).area)[:, None]
-
 
 # Points without data (obstacles, land): held at one value in forecasts, and left out of loss and errors.
 

@@ -38,7 +38,7 @@ from ssno.forecasting.metrics import (
     weighed,
     with_room,
 )
-from ssno.forecasting.quadrature_weights import areas, find_outside, hold
+from ssno.forecasting.quadrature_weights import find_outside, hold
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.spectra import spectral_errors
 from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
@@ -137,8 +137,8 @@ def score(
     `metrics` are those of training by default; `EVERY` for all, or any choice among them.
     """
     window = forecaster.window
-    cloud = CloudScores(data.fields, data.context_fields) if data.grid_type == "points" else None
-    area, normalised = areas(data), forecaster.normalisers.state.method != "none"
+    cloud = CloudScores(data.fields, data.context_fields) if data.geometry.has_wall else None
+    area, normalised = data.quadrature_weights, forecaster.normalisers.state.method != "none"
 
     departures: list[Departure] = []
 
@@ -147,7 +147,7 @@ def score(
         given, context = plan.inputs(*frames)
         if "runaway" not in metrics or forecaster.envelope is None:
             return rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
-        watch = ForecastWatch(forecaster, given, axes=data.axes, grid_type=data.grid_type, context=context)
+        watch = ForecastWatch(forecaster, given, axes=data.axes, geometry=data.geometry, context=context)
         forecast = rollout(
             forecaster, given, len(plan.predicted), context=context, spacing=data.spacing, watch=watch.look_at
         )
@@ -198,7 +198,7 @@ def score_forecasts(
     for name in metrics:
         if name not in EVERY:
             raise ValueError(f"`metrics` must be among {', '.join(EVERY)}; got {name!r}.")
-    if data.grid_type == "points":
+    if data.geometry.is_steady:
         metrics = FOR_CLOUDS & set(metrics)
     plan = window.plan(len(data.times))
     collected: dict[str, list[Tensor]] = {}

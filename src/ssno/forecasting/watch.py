@@ -26,7 +26,8 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.quadrature_weights import Outside
 from ssno.forecasting.rollout import Context, known_fields
-from ssno.pde.problems.problem import Axis, GridType
+from ssno.pde.geometry import CARTESIAN, Geometry
+from ssno.pde.problems.problem import Axis
 
 TOGETHER, VALUES = 16, 2**16  # frames looked at together: so many at most, and no more values than this
 NOT_YET = 2**63 - 1
@@ -82,7 +83,7 @@ class ForecastWatch:
     Args:
         forecaster: what predicts.
         given: the frames that the forecast goes on from.
-        axes: of the grid that frames come on, with the `grid_type`.
+        axes: of the grid that frames come on, with its `geometry`.
         context: known fields as `stream` takes them; a mask among them says which points do not count.
         on_divergence: whether `look_at` asks to stop once a trajectory has run away.
     """
@@ -93,7 +94,7 @@ class ForecastWatch:
         given: Float[Tensor, "b t c *grid"],
         *,
         axes: Sequence[Axis],
-        grid_type: GridType = "cartesian",
+        geometry: Geometry = CARTESIAN,
         context: Context = None,
         on_divergence: OnDivergence = "continue",
     ):
@@ -102,7 +103,7 @@ class ForecastWatch:
         self.fields, self.masked = forecaster.normalisers.state.fields, forecaster.mask is not None
         self._known, self._outside, self._begins = known_fields(given, context), forecaster.outside, given.shape[1]
         bands = {} if envelope is None else {"length": envelope.length, "bands": envelope.bands}
-        self.gauge = Gauge(axes, grid_type, **bands)  # type: ignore[arg-type]
+        self.gauge = Gauge(axes, geometry, **bands)  # type: ignore[arg-type]
         before = self.gauge(given, self._no_data(0, given.shape[1]))
         if envelope is None:
             fitted = forecaster.normalisers.state.method != "none"
@@ -115,7 +116,7 @@ class ForecastWatch:
         self.value = torch.zeros_like(before[:, 0])
         self.bad = {reason: torch.full((len(given),), NOT_YET) for reason in (TOO_LARGE, NOT_FINITE)}
         self.steps, self.waiting = 0, list[Tensor]()
-        if grid_type != "points":  # what is given there is no flow yet
+        if not geometry.is_steady:  # else the input frame is the inlet flow, no state
             self._compare(before[:, -1:], GIVEN)
 
     def look_at(self, frame: Float[Tensor, "b c *grid"]) -> bool:

@@ -54,7 +54,7 @@ class OperatorConfig(abc.ABC):
     """Other models that this configuration describes, by name."""
     origin: ClassVar[str] = "the SS-NO paper"
     """Where the model comes from."""
-    grid_types: ClassVar[tuple[str, ...]] = ("cartesian", "sphere")
+    geometries: ClassVar[tuple[str, ...]] = ("cartesian", "sphere")
     """Kinds of grids that the model takes; on the sphere most see a rectangle of colatitude and longitude."""
     smallest: ClassVar[Mapping[str, Any]] = {}
     """The fields of the smallest useful size."""
@@ -107,12 +107,12 @@ class OperatorConfig(abc.ABC):
             model.config = self  # type: ignore[assignment]
         return model
 
-    def check_grid_type(self, grid_type: str) -> None:
+    def check_grid_type(self, geometry: str) -> None:
         """Refuse data on a kind of grid that the model cannot take."""
-        if grid_type not in self.grid_types:
+        if geometry not in self.geometries:
             raise ValueError(
-                f"Model {self.name!r} takes data on {' or '.join(map(repr, self.grid_types))} grids, but these data "
-                f"are on {grid_type!r}. `ssno models` lists the models with the grids they take."
+                f"Model {self.name!r} takes data of the geometry {' or '.join(map(repr, self.geometries))}, but these "
+                f"have {geometry!r}. `ssno models` lists the geometries of every model."
             )
 
     def approximate_size(self) -> int:

@@ -37,7 +37,7 @@ TRUNCATED_STD = 0.02
 class SliceConfig(OperatorConfig):
     """Sizes of a model of point clouds; known fields must begin with x and y."""
 
-    grid_types: ClassVar[tuple[str, ...]] = ("points",)
+    geometries: ClassVar[tuple[str, ...]] = ("points",)
     smallest: ClassVar[Mapping[str, Any]] = {
         "hidden_channels": 16,
         "n_layers": 2,

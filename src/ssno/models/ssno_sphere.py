@@ -52,7 +52,7 @@ class SphereSSNOConfig(GridConfig):
 
     model_name: ClassVar[str] = "ssno-sphere"
     origin: ClassVar[str] = "this project, after the SS-NO paper"
-    grid_types: ClassVar[tuple[str, ...]] = ("sphere",)
+    geometries: ClassVar[tuple[str, ...]] = ("sphere",)
     smallest: ClassVar[Mapping[str, Any]] = SSNOConfig.smallest
 
     in_channels: int = 3

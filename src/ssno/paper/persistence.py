@@ -41,7 +41,7 @@ SCORED = (*TRAINING, "spectral_error")
 
 def persistence_error(trial: Trial, metric: str) -> float | None:
     """The error of persistence on the test trajectories of a trial; None where there is none, or no data any more."""
-    if dataset_conventions(trial.run.data.name).cloud:
+    if dataset_conventions(trial.run.data.name).geometry.is_steady:
         return None
     try:
         return _errors(trial).get(metric)

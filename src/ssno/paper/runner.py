@@ -302,7 +302,7 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
     values = {name: error for name, error in means.items() if name in KEPT or name.startswith("rel_l2/")}
     values[SECONDS] = evaluation.seconds or float("nan")
     if (
-        len(evaluation.fields) == 1 and not dataset_conventions(trial.run.data.name).cloud
+        len(evaluation.fields) == 1 and not dataset_conventions(trial.run.data.name).geometry.is_steady
     ):  # several have several factors
         values[UNIT_INTERVAL] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
     return values
@@ -311,10 +311,10 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
 def metric_names(trials: Iterable[Trial]) -> list[str]:
     """What `judged` tells about trials on such data, known before they run."""
     tests = [data.load("test") for data in {trial.run.data for trial in trials}]
-    clouds = any(test.grid_type == "points" for test in tests)
+    clouds = any(test.geometry.has_wall for test in tests)
     names = [name for name in KEPT if clouds or name.partition("/")[0] not in CLOUD_METRICS]
     names += dict.fromkeys(f"rel_l2/{field}" for test in tests if len(test.fields) > 1 for field in test.fields)
-    single = any(len(test.fields) == 1 and test.grid_type != "points" for test in tests)
+    single = any(len(test.fields) == 1 and not test.geometry.is_steady for test in tests)
     return [*names, *([UNIT_INTERVAL] if single else []), BEST_VALID, SECONDS]
 
 

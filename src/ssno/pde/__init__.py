@@ -4,6 +4,7 @@ An equation says what to solve (`spectral`, `vorticity`, `gas`, `sphere`), an in
 `finite_volume`), `integrate` how often (`stepping`); `problems` put them together for `ssno data generate`.
 """
 
+from ssno.pde.geometry import CARTESIAN, GEOMETRIES, POINT_CLOUD, SPHERE, Cartesian, Geometry, PointCloud, Sphere
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4, ifrk4
 from ssno.pde.problems.burgers import Burgers
@@ -20,9 +21,15 @@ from ssno.pde.spectral import SpectralEquation, burgers, convection_equation, ku
 from ssno.pde.stepping import integrate
 
 __all__ = [
+    "CARTESIAN",
+    "GEOMETRIES",
+    "POINT_CLOUD",
+    "SPHERE",
     "AdvectionDiffusion",
     "Axis",
     "Burgers",
+    "Cartesian",
+    "Geometry",
     "GrayScott",
     "Heat",
     "HeatBox",
@@ -31,6 +38,7 @@ __all__ = [
     "LinearProblem",
     "OnProgress",
     "Parameters",
+    "PointCloud",
     "Problem",
     "RayleighTaylor",
     "RichtmyerMeshkov",
@@ -40,6 +48,7 @@ __all__ = [
     "SpectralEquation",
     "SpectralGrid",
     "SpectralProblem",
+    "Sphere",
     "TorusLi",
     "TorusVis",
     "TorusVisForce",

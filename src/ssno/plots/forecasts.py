@@ -1,4 +1,4 @@
-"""The picture, and the moving picture, that suit the grid of some data: lines, planes, or maps of a sphere.
+"""The picture, and the moving picture, that suit the geometry of some data: lines, planes, or maps of a sphere.
 
 Axes: t frame, s predicted frame, then the grid.
 """
@@ -24,12 +24,12 @@ def still_picture(
     times: Sequence[float],
     labels: Labels,
 ) -> Figure:
-    """A forecast of the last frames beside the truth. In one dimension the frames that were given are drawn too."""
+    """A forecast of the last frames beside the truth. In one dimension the input frames are drawn too."""
     lengths = [axis.length for axis in data.axes]
     if len(lengths) == 1:
         return forecast_panels(truth, forecast, times=times, length=lengths[0], labels=labels)
     truth, times = truth[-len(forecast) :], times[-len(forecast) :]
-    if data.grid_type == "sphere":
+    if data.geometry.drawing == "map":
         return sphere_panels(truth, forecast, times=times, labels=labels)
     if len(lengths) == 3:
         middle = truth.shape[-1] // 2
@@ -50,7 +50,7 @@ def moving_picture(
 ) -> Path:
     """Frames of data, or of a forecast beside its truth; a sphere as a map, north up."""
     lengths, starts = [axis.length for axis in data.axes], None
-    if data.grid_type == "sphere":
+    if data.geometry.drawing == "map":
         lengths, starts = [360.0, 180.0], [0.0, -90.0]
         truth = truth[:, ::-1].swapaxes(1, 2)
         forecast = None if forecast is None else forecast[:, ::-1].swapaxes(1, 2)

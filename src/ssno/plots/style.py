@@ -103,7 +103,7 @@ MAP_AXES = ("longitude (°)", "latitude (°)")
 def labels_of(data: Trajectories, channel: int = 0) -> Labels:
     """Words for a field of these data; on a sphere the axes are those of a map."""
     units = data.units
-    axes = MAP_AXES if data.grid_type == "sphere" else tuple(units.axis_label(axis.name) for axis in data.axes)
+    axes = MAP_AXES if data.geometry.drawing == "map" else tuple(units.axis_label(axis.name) for axis in data.axes)
     name = data.fields[channel]
     return Labels(units.field_label(name), axes, units.time, unit=units.fields.get(name, ""))
 

@@ -208,10 +208,8 @@ def errors(report: RunReport) -> str:
 def no_spectrum(data: Trajectories) -> str:
     """Why there is no picture of the energy by wavenumber; nothing if there is one."""
     if data.mask is not None:
-        return "No spectra: waves would run through masked points."
-    if data.grid_type != "cartesian":
-        return "No spectra: they are drawn for boxes with a regular grid."
-    return "" if any(axis.periodic for axis in data.axes) else "No spectra: between walls no axis is periodic."
+        return "No energy spectra: waves would run through masked points."
+    return data.geometry.no_spectrum([axis.periodic for axis in data.axes])
 
 
 def spectrum(report: RunReport) -> str:
@@ -246,7 +244,7 @@ def mean_spectrum(
 def forecasts(report: RunReport, identity: str) -> str:
     """The player, and a still picture of the median trajectory for paper; of a cloud, pictures of the pressure."""
     seen, data = report.examples, report.data
-    if data.grid_type == "points":
+    if data.geometry.drawing == "flow":
         frames = data.read([seen.indices[0]])
         names = {"fields": data.fields, "context_fields": data.context_fields}
         found = flow_pictures(frames, seen.forecast[0, -1], **names)

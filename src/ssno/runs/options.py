@@ -287,7 +287,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
         )
     else:
         raise ValueError(f"`recipe` must be 'fast' or 'paper', got {name!r}.")
-    if dataset_conventions(dataset).cloud:
+    if dataset_conventions(dataset).geometry.has_wall:
         options = CLOUD_RECIPES[name]
     if name == "fast":  # the batch of the paper is part of what was published
         options = replace(options, batch_size=options.batch_size * processes())

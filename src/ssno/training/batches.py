@@ -154,8 +154,7 @@ def on_grids(data: Trajectories, grids: Sequence[int]) -> tuple[Trajectories, ..
 def on_grid(data: Trajectories, points: int) -> Trajectories:
     """The trajectories on a grid with `points` points along the first axis, which must not be finer than theirs."""
     first = data.axes[0]
-    if data.grid_type != "cartesian":
-        raise ValueError(f"`grids` needs a box with a regular grid, but {data.name!r} is of type {data.grid_type!r}.")
+    data.geometry.require_box("grids", data.name)
     if points > first.points:
         raise ValueError(
             f"`grids` names {points} points along {first.name}, but the data have {first.points}: there is nothing to "

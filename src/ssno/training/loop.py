@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from ssno.base.device import float64
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.quadrature_weights import areas
 from ssno.forecasting.scores import score
 from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
@@ -75,7 +74,7 @@ class Loop:
             task.forecaster,
             compile=options.compile,
             surface_weight=options.surface_weight,
-            area=areas(task.data),
+            area=task.data.quadrature_weights,
         )
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None

@@ -231,7 +231,7 @@ def check_fit(model: nn.Module, data: Trajectories) -> None:
         if value != expected:
             raise ValueError(f"The model has {name} = {value}, but {reason}. Build it with `{name}={expected}`.")
     if isinstance(config, OperatorConfig):
-        config.check_grid_type(data.grid_type)
+        config.check_grid_type(data.geometry.name)
     check_grid = getattr(model, "check_grid", None)
     if callable(check_grid):
         check_grid(tuple(axis.points for axis in data.axes))

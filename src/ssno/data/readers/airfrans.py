@@ -31,6 +31,7 @@ from ssno.data.sandbox.parent import Contents, check_regular, read_by_child
 from ssno.data.sandbox.report import whole_limit
 from ssno.data.sandbox.vtk_xml import VTKPiece
 from ssno.data.trajectories import Trajectories
+from ssno.pde.geometry import POINT_CLOUD
 from ssno.pde.problems.problem import Axis
 
 FIELDS = ("v_x", "v_y", "p", "nu_t")
@@ -94,7 +95,7 @@ def _trajectories(cases: Sequence[Case], labels: Sequence[str], points: int, **p
         times=np.array([0.0, 1.0]),
         axes=[Axis("point", float(points), points, periodic=False)],
         parameters={key: np.array(values) for key, values in parameters.items()},
-        grid_type="points",
+        geometry=POINT_CLOUD,
     )
 
 

@@ -14,7 +14,7 @@ ours carry `length`, `offset` and `periodic`.
 """
 
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.sandbox.parent import Contents, StoredArray
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import unit_of
-from ssno.pde.problems.problem import Axis, GridType
+from ssno.pde.geometry import CARTESIAN, GEOMETRIES
+from ssno.pde.problems.problem import Axis
 
 OWN_CHOICE = ("ssno data convert", "ssno predict")  # generators whose datasets are called as the user likes
 PERIODIC = ("periodic", "2")  # The Well's boundary codes: wall 0, open 1, periodic 2
@@ -44,7 +45,6 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
     if not fine or not 1 <= len(set(space)) == len(space) <= 3:
         raise DataError(f"{contents.path}: `spatial_dims` of `dimensions` must name 1 to 3 axes, got {space}.")
     grid = str(contents.attributes().get("grid_type", "cartesian"))
-    known_grid = grid in get_args(GridType)
     known = set(contents.attributes().get("context_fields", ()))
     state: dict[str, Block] = {}
     context: dict[str, Block] = {}
@@ -66,8 +66,8 @@ def open_file(contents: Contents, options: ReadOptions) -> dict[str, Trajectorie
         times=_times(contents),
         axes=[_axis(contents, name) for name in space],
         parameters=_parameters(contents, part.count),
-        notes=[] if known_grid else [f"The grid is {grid}; its axes are used as if they were Cartesian."],
-        grid_type=grid if known_grid else "cartesian",  # type: ignore[arg-type]
+        notes=[] if grid in GEOMETRIES else [f"`grid_type` is {grid!r}; its axes are used as if they were Cartesian."],
+        geometry=GEOMETRIES.get(grid, CARTESIAN),
         axis_units={name: unit_of(contents[f"dimensions/{name}"].attributes) for name in space},
         time_unit=unit_of(contents["dimensions/time"].attributes),
     )

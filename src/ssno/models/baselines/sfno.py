@@ -44,7 +44,7 @@ class SFNOConfig(GridConfig):
 
     model_name: ClassVar[str] = "sfno"
     origin: ClassVar[str] = "Bonev et al. 2023 (SFNO)"
-    grid_types: ClassVar[tuple[str, ...]] = ("sphere",)
+    geometries: ClassVar[tuple[str, ...]] = ("sphere",)
     smallest: ClassVar[Mapping[str, Any]] = {"grid": (16, 32), "embed_dim": 8, "memory": MemoryOptions(0, d_state=8)}
 
     n_dims: int = 2

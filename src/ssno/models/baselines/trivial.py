@@ -25,7 +25,7 @@ class TrivialConfig(OperatorConfig):
     """A rule on the last frames. There is nothing to choose but the fields."""
 
     origin: ClassVar[str] = "arithmetic"
-    grid_types: ClassVar[tuple[str, ...]] = ("cartesian", "sphere", "points")
+    geometries: ClassVar[tuple[str, ...]] = ("cartesian", "sphere", "points")
 
     def __post_init__(self) -> None:
         super().__post_init__()

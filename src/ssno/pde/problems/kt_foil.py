@@ -21,8 +21,9 @@ import numpy as np
 from jaxtyping import Bool, Complex, Float
 
 from ssno.base.checks import require_one_of
+from ssno.pde.geometry import POINT_CLOUD, Geometry
 from ssno.pde.grids import check_at_least, check_batch
-from ssno.pde.problems.problem import Axis, GridType, OnProgress, Parameters, Problem, Solution
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 
 # Ideal flow past Karman-Trefftz aerofoils, in closed form: the exact truth behind the `kt-foil` data.
 #
@@ -315,7 +316,7 @@ class KTFoil(Problem):
     name: ClassVar[str] = "kt-foil"
     fields: ClassVar[tuple[str, ...]] = ("v_x", "v_y", "p")
     context_fields: ClassVar[tuple[str, ...]] = ("x", "y", "wall_distance", "normal_x", "normal_y")
-    grid_type: ClassVar[GridType] = "points"
+    geometry: ClassVar[Geometry] = POINT_CLOUD
 
     def __post_init__(self) -> None:
         require_one_of("task", self.task, get_args(FoilTask))

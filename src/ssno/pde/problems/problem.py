@@ -16,15 +16,15 @@ import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from ssno.pde.geometry import CARTESIAN, Geometry
+
 Parameters = Mapping[str, np.ndarray]
 OnProgress = Callable[[int, int], None]
-GridType = Literal["cartesian", "sphere", "points"]
-"""What the space axes are: a uniform grid, colatitude and longitude, or one axis that merely numbers points."""
 
 
 SHORTEST, LONGEST = 1e-100, 1e100
@@ -93,7 +93,7 @@ class Problem(abc.ABC):
     name: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
     context_fields: ClassVar[tuple[str, ...]] = ()
-    grid_type: ClassVar[GridType] = "cartesian"
+    geometry: ClassVar[Geometry] = CARTESIAN
     stationary: ClassVar[bool] = False
     """Whether statistics are the same at all times; they then stand in the manifest."""
 
