@@ -15,8 +15,8 @@ from ssno.base.json_io import to_text
 from ssno.base.provenance import provenance
 from ssno.data.datasets import build_problem
 from ssno.evaluation.examples import Examples, make_examples
+from ssno.forecasting.metrics import energy_spectrum
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.spectra import energy_spectrum
 from ssno.models.pretrained import ROOT as BUNDLED
 from ssno.paper.fluids import EulerTable, NavierStokes
 from ssno.plots.animation import AnimationOptions, animate

@@ -176,35 +176,37 @@ def test_a_forecast_that_runs_away_is_shown_up_to_there_and_ends_with_code_3(tmp
     quiet = ["--no-draw", "--no-animate"]
     main(["rollout", "run", *quiet, "--json"])
     told = json.loads(capsys.readouterr().out)
-    assert (told["trained_steps"], told["steps_asked"], told["recorded"], told["runaways"]) == (4, 4, True, [])
+    assert (told["trained_steps"], told["steps_asked"], told["recorded"], told["divergences"]) == (4, 4, True, [])
     grow(tmp_path, 15.0)
     with pytest.raises(SystemExit, match="3"):
         main(["rollout", "run", "--no-animate", "--trajectories", "1"])
     out = capsys.readouterr().out
-    assert "! u: the mean leaves what training saw at step 1 (trajectory 1): " in out
-    assert "! trajectory 1 is beyond 10 times any known value (runaway) from step 4 on" in out
-    assert "Stopped there: the 3 of 4 steps before are kept; --on-divergence continue goes on." in out
+    assert "! u: the mean leaves the range of the training data at step 1 (trajectory 1): " in out
+    assert "! trajectory 1 diverges: more than 10 times larger than the data from step 4 on" in out
+    assert "Stopped: only the 3 of 4 steps before are written; use --on-divergence continue for all." in out
     assert {path.name for path in (tmp_path / "run" / "rollout").iterdir()} == {"test-1.png", "test-error.png"}
     with pytest.raises(SystemExit, match="3"):
         main(["rollout", "run", *quiet, "--trajectories", "1", "--on-divergence", "continue", "--json"])
     told = json.loads(capsys.readouterr().out)
-    assert (len(told["steps"]), told["runaways"]) == (4, [{"trajectory": 1, "step": 3, "reason": "runaway"}])
+    assert (len(told["steps"]), told["divergences"]) == (4, [{"trajectory": 1, "step": 3, "reason": "too large"}])
     assert {"field", "what", "step", "value", "low", "high"} < set(told["departures"][0])
     main(["evaluate", "run"])
-    doubt = "First sign of doubt: u: the smallest value leaves what training saw at step 1 (trajectory 0): "
+    doubt = (
+        "First sign of doubt: u: the smallest value leaves the range of the training data at step 1 (trajectory 0): "
+    )
     assert doubt in capsys.readouterr().out
     main(["report", "run"])
     assert doubt in (tmp_path / "run" / "report.html").read_text()
     grow(tmp_path, 1000.0)
     with pytest.raises(SystemExit, match="3"):
         main(["rollout", "run", *quiet])
-    assert "is beyond 10 times any known value (runaway) from step 1 on, so there is nothing" in capsys.readouterr().err
+    assert "more than 10 times larger than the data from step 1 on. No step before" in capsys.readouterr().err
 
 
 def test_titles_say_the_model_the_error_before_divergence_and_its_step() -> None:
     truth = torch.ones(2, 5, 1, 4)
-    runaways = (Divergence(trajectory=7, step=2, reason="runaway"),)
-    seen = Examples((3, 7), truth, 1.5 * truth[:, 1:], tuple(map(float, range(5))), runaways=runaways)
+    divergences = (Divergence(trajectory=7, step=2, reason="too large"),)
+    seen = Examples((3, 7), truth, 1.5 * truth[:, 1:], tuple(map(float, range(5))), divergences=divergences)
     errors = field_errors(seen, 1, 0)
     assert errors == pytest.approx([0.5] * 4)
     words = {"model": "ks-ssno", "field": "u"}

@@ -5,9 +5,9 @@ import torch
 
 from ssno.base.device import float64
 from ssno.evaluation.record import batch_sums, finish
-from ssno.forecasting.divergence import largest, runaway_step
+from ssno.forecasting.divergence import divergence_step, largest_values
+from ssno.forecasting.metrics import energy_spectrum
 from ssno.forecasting.scores import forecast_errors
-from ssno.forecasting.spectra import energy_spectrum
 
 
 @pytest.mark.parametrize("grid", [(16,), (8, 6)])
@@ -31,11 +31,11 @@ def test_energy_spectra(gpu) -> None:
     torch.testing.assert_close(energy_away.cpu(), energy)
 
 
-def test_runaways(gpu) -> None:
+def test_divergence(gpu) -> None:
     forecast = torch.ones(2, 4, 1, 8)
     forecast[1, 2] = 100
     away = forecast.to(gpu)
-    assert runaway_step(away, largest(away[:, :1])).tolist() == [-1, 2]
+    assert divergence_step(away, largest_values(away[:, :1])).tolist() == [-1, 2]
 
 
 def test_calibration_of_an_ensemble(gpu) -> None:

@@ -120,4 +120,4 @@ def test_an_ensemble_is_scored_and_calibrated_on_the_device(gpu, forecaster) -> 
 def test_forecasts_are_written_from_the_device(gpu, forecaster, tmp_path) -> None:
     made = predict(forecaster.to(gpu), waves(), tmp_path / "next.h5", steps=4)
     assert made.path.is_file()
-    assert not made.runaways
+    assert not made.divergences

@@ -41,7 +41,7 @@ def test_devices_lists_the_commands_switch_and_tolerances_of_the_code() -> None:
 
 
 def test_evaluation_explains_every_metric() -> None:
-    on_grids = [name for name in EVERY if name not in ("runaway", *CLOUD_METRICS)]
+    on_grids = [name for name in EVERY if name not in ("divergence", *CLOUD_METRICS)]
     for name in (*on_grids, "rel_l2_step", "spectral_error/low"):
         assert f"| `{name}" in page("evaluation"), name
     assert "**diverges**" in page("evaluation")

@@ -12,9 +12,8 @@ import pytest
 from ssno.cli.compare import METRICS, sheet
 from ssno.evaluation.record import Calibration, Evaluation, read_evaluation, store
 from ssno.evaluation.seeds import group_by_seed
-from ssno.forecasting.divergence import Divergence
+from ssno.forecasting.divergence import Departure, Divergence
 from ssno.forecasting.scores import Scores
-from ssno.forecasting.watch import Departure
 from ssno.report.sections import band, metrics, numbers, verdict
 
 SCORES = Scores(
@@ -22,7 +21,7 @@ SCORES = Scores(
     step_errors=(0.4, 0.6),
     trajectory_errors=(0.5,),
     step_quartiles=((0.3, 0.5), (0.5, 0.7)),
-    runaways=(Divergence(0, 1, "not finite"),),
+    divergences=(Divergence(0, 1, "not finite"),),
     departures=(Departure("u", "the mean", 1, 0, 1, 2.0, -1.0, 1.0),),
 )
 WHOLE = Evaluation(
@@ -115,3 +114,11 @@ def test_files_that_are_no_evaluations_are_refused(tmp_path: Path, text: str, to
 def test_a_missing_one_is_made_by_a_command(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no .*evaluation.json. Make it with: ssno evaluate "):
         read_evaluation(tmp_path / "evaluation.json")
+
+
+def test_evaluations_from_before_0_2_have_their_divergences(tmp_path) -> None:
+    path = store(WHOLE, tmp_path / "evaluation.json")
+    text = path.read_text().replace('"divergences"', '"runaways"').replace('"not finite"', '"runaway"')
+    path.write_text(text)
+    assert '"runaways"' in text
+    assert read_evaluation(path).scores.divergences == (Divergence(0, 1, "too large"),)

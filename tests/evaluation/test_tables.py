@@ -43,14 +43,14 @@ def test_numbers_have_three_digits_that_matter(value, shown) -> None:
 
 
 def test_a_sheet_of_metrics_has_a_line_per_metric_and_a_gap_where_one_is_missing() -> None:
-    model = Scores({"rel_l2": 0.5, "vrmse": 0.25}, (), (), runaways=(Divergence(0, 3, "runaway"),))
+    model = Scores({"rel_l2": 0.5, "vrmse": 0.25}, (), (), divergences=(Divergence(0, 3, "too large"),))
     sheet = metric_sheet([Row("ssno", 1000, model), Row("solver", 0, Scores({"rel_l2": 0.1}, (), ()))], title="t")
     assert sheet.headings == ("", "ssno", "solver")
     assert sheet.rows == (
         ("parameters", "1,000", "0"),
         ("rel_l2", "0.5", "0.1"),
         ("vrmse", "0.25", "-"),
-        ("forecasts that ran away", "1", "0"),
+        ("diverged forecasts", "1", "0"),
     )
 
 

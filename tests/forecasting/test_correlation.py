@@ -66,7 +66,7 @@ def test_a_batch_gives_what_its_trajectories_give_alone() -> None:
 
 def test_impossible_thresholds_are_refused() -> None:
     truth = torch.zeros(1, 10, 1, 4)
-    with pytest.raises(ValueError, match="`threshold` of a correlation must lie between -1 and 1, got 1.5"):
+    with pytest.raises(ValueError, match="`threshold` of a correlation must be between -1 and 1, got 1.5"):
         correlation_time(truth, truth, TIMES, threshold=1.5)
     with pytest.raises(ValueError, match="`threshold` of a relative error must be positive, got 0.0"):
         valid_time(truth, truth, TIMES, threshold=0.0)

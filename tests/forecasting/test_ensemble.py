@@ -87,5 +87,5 @@ def test_members_must_share_units_and_window() -> None:
         Ensemble([one, other])
     with pytest.raises(ValueError, match="the `normalisers` of member 2 differs"):
         Ensemble([one, member(Times(1.0), trajectories, method="zscore")])
-    with pytest.raises(ValueError, match="`members` must hold at least 2 forecasters, got 1"):
+    with pytest.raises(ValueError, match="`members` must have at least 2 forecasters, got 1"):
         Ensemble([one])

@@ -2,9 +2,10 @@
 
 import math
 
+import pytest
 import torch
 
-from ssno.forecasting.cloud_scores import contour_force, lift_coefficient
+from ssno.forecasting.cloud_scores import contour_force, lift_coefficient, rank_correlation
 
 
 def contour(points: int = 200) -> tuple[torch.Tensor, torch.Tensor]:
@@ -52,3 +53,11 @@ def test_lift_is_across_the_inlet_and_in_units_of_its_square() -> None:
     inlet = 5.0 * torch.tensor([[math.cos(0.3), math.sin(0.3)]], dtype=torch.float64)
     across, along = torch.tensor([[-math.sin(0.3), math.cos(0.3)]]).double(), inlet / 5
     assert torch.allclose(lift_coefficient(7 * across + 100 * along, inlet), torch.tensor([2 * 7 / 25]).double())
+
+
+def test_rank_correlation_has_ties_and_constant_lists() -> None:
+    one = torch.tensor([1.0, 2.0, 2.0, 4.0], dtype=torch.float64)  # ranks 1, 2.5, 2.5, 4
+    other = torch.tensor([1.0, 3.0, 2.0, 4.0], dtype=torch.float64)
+    assert rank_correlation(one, other) == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
+    assert rank_correlation(one, torch.exp(one)) == pytest.approx(1)
+    assert rank_correlation(one, torch.zeros(4)) == 0

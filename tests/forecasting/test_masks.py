@@ -108,24 +108,24 @@ def test_a_mask_that_is_no_known_field_is_refused() -> None:
     task = task_for(SSNOConfig.tiny(), obstacle(moving=False), epochs=1)
     from ssno.forecasting.forecaster import Forecaster
 
-    with pytest.raises(ValueError, match="`mask` must be one of the known fields"):
+    with pytest.raises(ValueError, match="`mask` must be one of the context fields"):
         Forecaster(task.forecaster.model, normalisers=task.forecaster.normalisers, mask="land")
 
 
 def bent(*, moving: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A forecast, the truth and where there are data: two fields with a large mean, four of sixteen cells missing."""
+    """A forecast, the truth and the mask: two fields with a large mean, four of sixteen cells missing."""
     state, context = obstacle(moving=moving).read(range(3))
     truth = torch.cat([state, state.square()], dim=2).double()
-    inside = context[:, :, :1] < 0.5
-    return (truth + 0.3 * torch.randn_like(truth)) * inside, truth * inside, inside
+    mask = context[:, :, :1] > 0.5
+    return (truth + 0.3 * torch.randn_like(truth)) * ~mask, truth * ~mask, mask
 
 
 @pytest.mark.parametrize("name", ["rel_l2", "nrmse", "vrmse", "correlation_time", "mean_drift", "energy_drift"])
 def test_a_metric_is_that_of_the_points_with_data_alone(name: str) -> None:
-    forecast, truth, inside = bent(moving=False)
+    forecast, truth, mask = bent(moving=False)
     settings = {"fields": ("u", "v"), "elapsed": [0.1 * frame for frame in range(FRAMES)], "spacing": (1 / POINTS,)}
-    found = forecast_errors(forecast, truth, inside=inside, **settings)
-    there = inside[0, 0, 0]
+    found = forecast_errors(forecast, truth, mask=mask, **settings)
+    there = ~mask[0, 0, 0]
     alone = forecast_errors(forecast[..., there], truth[..., there], **settings)
     torch.testing.assert_close(found[name], alone[name])
     assert not [key for key in found if key.startswith("spectral")]
@@ -133,14 +133,14 @@ def test_a_metric_is_that_of_the_points_with_data_alone(name: str) -> None:
 
 @pytest.mark.parametrize("metric", [nrmse, vrmse, pearson, mean_drift])
 def test_points_without_data_may_move(metric) -> None:
-    forecast, truth, inside = bent(moving=True)
-    found = metric(forecast, truth, inside=inside)
+    forecast, truth, mask = bent(moving=True)
+    found = metric(forecast, truth, mask=mask)
     for frame in range(FRAMES):
-        there = inside[0, frame, 0]
+        there = ~mask[0, frame, 0]
         pair = [field[:, frame : frame + 1, :, there] for field in (forecast, truth)]
         if metric is mean_drift:  # its scale runs over all frames
             expected = (pair[0] - pair[1]).mean(-1)[:, 0].abs()
-            scale = (truth.square().sum(-1) / inside.sum(-1)).mean(1).sqrt()
+            scale = (truth.square().sum(-1) / (~mask).sum(-1)).mean(1).sqrt()
             torch.testing.assert_close(found[:, frame] * scale, expected)
         else:
             torch.testing.assert_close(found[:, frame], metric(*pair)[:, 0])

@@ -70,7 +70,7 @@ def test_the_file_holds_the_rollout_and_reads_like_a_dataset(tmp_path) -> None:
     torch.testing.assert_close(read.read(slice(None)).state, expected, atol=1e-6, rtol=1e-6)
     assert (read.name, read.fields, read.axes) == ("waves-forecast", data.fields, data.axes)
     np.testing.assert_allclose(read.times, 2.5 + 0.5 * np.arange(1, 41))
-    assert (done.trajectories, done.runaways, done.times) == (5, (), (3.0, 22.5))
+    assert (done.trajectories, done.divergences, done.times) == (5, (), (3.0, 22.5))
     found, _ = inspect_data(tmp_path / "next.h5", ReadOptions())
     assert (found.format, found.frames, found.sets[0].not_finite) == ("The Well / ssno", 40, ())
     assert [path.name for path in tmp_path.iterdir()] == ["next.h5"]
@@ -92,7 +92,7 @@ def test_a_forecast_can_be_continued_from_its_file(tmp_path) -> None:
 def test_known_fields_are_used_after_the_given_frames_and_kept(tmp_path, context_time) -> None:
     data = waves(context="varying")
     forecaster = model_for(data, context_time=context_time)
-    predict(forecaster, data, tmp_path / "next.h5", steps=2, given=4)
+    predict(forecaster, data, tmp_path / "next.h5", steps=2, input_frames=4)
     state, context = data.read(slice(None))
     read = load_dataset(tmp_path / "next.h5", "all")
     torch.testing.assert_close(read.read([0, 1, 2]).state, rollout(forecaster, state[:, :4], 2, context=context))
@@ -134,18 +134,18 @@ def with_holes(moves_from: int, *, empty_from: int = 6) -> Trajectories:
 def test_a_mask_of_missing_values_moves_in_forecasts_as_in_the_data(tmp_path, moves_from) -> None:
     data = with_holes(moves_from)
     model = model_for(data, mask="mask")
-    predict(model, data, tmp_path / "next.h5", steps=2, given=4)
+    predict(model, data, tmp_path / "next.h5", steps=2, input_frames=4)
     found, wanted = load_dataset(tmp_path / "next.h5", "all").read(slice(None)), data.read(slice(None))
     np.testing.assert_array_equal(found.context, wanted.context[:, 4:])
     assert (found.state[found.context[:, :, :1] > 0] == 0).all()
-    with pytest.raises(DataError, match=r"The known fields \('mask',\) .* last for 2 steps after the 4 given frames"):
-        plan_prediction(model, data, steps=3, given=4)
+    with pytest.raises(DataError, match=r"has its context fields \('mask',\) for 2 steps after the 4 input frames"):
+        plan_prediction(model, data, steps=3, input_frames=4)
 
 
 @pytest.mark.parametrize("empty_from", [4, 6])
 def test_a_mask_of_missing_values_that_stands_still_lasts_for_ever(tmp_path, empty_from) -> None:
     data = with_holes(6, empty_from=empty_from)
-    predict(model_for(data, mask="mask"), data, tmp_path / "next.h5", steps=9, given=4)
+    predict(model_for(data, mask="mask"), data, tmp_path / "next.h5", steps=9, input_frames=4)
     known = load_dataset(tmp_path / "next.h5", "all").read(slice(None)).context
     np.testing.assert_array_equal(known, data.read(slice(None)).context[:, :1].expand(-1, 9, -1, -1))
 
@@ -223,7 +223,7 @@ def one_that_explodes() -> Trajectories:
 def test_a_forecast_that_explodes_is_kept_if_asked_for_and_its_first_bad_steps_are_reported(tmp_path) -> None:
     data = one_that_explodes()
     done = predict(exploding(data), data, tmp_path / "next.h5", steps=20, on_divergence="continue")
-    assert done.runaways == (Divergence(0, 0, "runaway"), Divergence(0, 12, "not finite"))
+    assert done.divergences == (Divergence(0, 0, "too large"), Divergence(0, 12, "not finite"))
     frames = load_dataset(tmp_path / "next.h5", "all").read(slice(None), finite=False).state
     assert frames[0, :12].isfinite().all()
     assert not frames[0, 12:].isfinite().any()
@@ -235,7 +235,7 @@ def test_the_input_is_never_overwritten(tmp_path) -> None:
     data, before = load_dataset(tmp_path / "a.h5", "all"), (tmp_path / "a.h5").read_bytes()
     (tmp_path / "link.h5").symlink_to(tmp_path / "a.h5")
     for name in ("a.h5", "link.h5"):
-        with pytest.raises(FileExistsError, match="holds the data that are forecast, so it is never replaced"):
+        with pytest.raises(FileExistsError, match="has the data to start from, so it is never replaced"):
             predict(model_for(waves()), data, tmp_path / name, steps=6, overwrite=True)
     assert (tmp_path / "a.h5").read_bytes() == before
 
@@ -253,7 +253,7 @@ def test_by_default_the_file_ends_before_the_first_trajectory_runs_away_and_says
     data = Trajectories.from_array(np.array([0.0, 1.0, 2.0])[:, None, None, None] * np.ones((3, 2, 1, 8)), dt=0.5)
     done = predict(growing(data, 1.1), data, tmp_path / "next.h5", steps=200, batch_size=batch_size)
     bad = 24  # 1.1^25 > 10
-    assert (done.steps, done.steps_asked, done.runaways[0]) == (bad, 200, Divergence(1, bad, "runaway"))
+    assert (done.steps, done.steps_asked, done.divergences[0]) == (bad, 200, Divergence(1, bad, "too large"))
     assert done.times == (1.0, 0.5 + 0.5 * bad)
     read = load_dataset(tmp_path / "next.h5", "all")
     assert read.shape == (3, bad, 1, 8)
@@ -262,7 +262,7 @@ def test_by_default_the_file_ends_before_the_first_trajectory_runs_away_and_says
     torch.testing.assert_close(frames[1:, :, 0, 0], torch.tensor([[1.0], [2.0]]) * 1.1 ** torch.arange(1, bad + 1))
     with h5py.File(tmp_path / "next.h5") as file:
         told = file.attrs["divergence"].splitlines()
-        assert told[0] == "trajectory 1 is beyond 10 times any known value (runaway) from step 25 on"
+        assert told[0] == "trajectory 1 diverges: more than 10 times larger than the data from step 25 on"
         assert file.attrs["steps_asked"] == 200
 
 
@@ -275,7 +275,7 @@ def test_known_fields_end_with_a_forecast_that_is_stopped(tmp_path) -> None:
             return 1.5 * frames[:, :, :1]
 
     forecaster = Forecaster(Grow(), normalisers=fit(data, "none"), window=Window(size=1))
-    done = predict(forecaster, data, tmp_path / "next.h5", steps=50, given=3)
+    done = predict(forecaster, data, tmp_path / "next.h5", steps=50, input_frames=3)
     read = load_dataset(tmp_path / "next.h5", "all").read(slice(None))
     assert done.steps == read.state.shape[1] == read.context.shape[1] == 5  # 1.5^6 > 10
 
@@ -283,7 +283,7 @@ def test_known_fields_end_with_a_forecast_that_is_stopped(tmp_path) -> None:
 def test_a_forecast_without_one_good_frame_leaves_no_file(tmp_path) -> None:
     data = one_that_explodes()
     with pytest.raises(
-        ForecastDiverged, match="trajectory 0 is beyond 10 times .* from step 1 on, so there is nothing"
+        ForecastDiverged, match="trajectory 0 diverges: more than 10 times .* from step 1 on. No step before"
     ):
         predict(exploding(data), data, tmp_path / "next.h5", steps=20)
     assert list(tmp_path.iterdir()) == []
@@ -301,16 +301,16 @@ def test_the_file_says_what_left_the_training_data(tmp_path) -> None:
         told = file.attrs["outside_training"].splitlines()
     assert told == [departure.words() for departure in done.departures]
     assert (done.steps, done.trained_steps, done.recorded) == (15, 11, True)
-    assert "leaves what training saw at step" in told[0]
+    assert "leaves the range of the training data at step" in told[0]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"steps": 0}, "`steps` must be at least 1, got 0"),
-        ({"given": 7}, "`given` must lie between 1 and the 6 frames of 'waves', got 7"),
+        ({"input_frames": 7}, "`input_frames` must be from 1 to the 6 frames of 'waves', got 7"),
         ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
-        ({"on_divergence": "panic"}, r"`on_divergence` must be one of \('stop', 'continue'\), got 'panic'"),
+        ({"on_divergence": "panic"}, r"`on_divergence` must be one of 'stop', 'continue', got 'panic'"),
     ],
 )
 def test_mistakes_are_named(tmp_path, options, message, as_users_call_it) -> None:
@@ -323,20 +323,20 @@ def test_mistakes_are_named(tmp_path, options, message, as_users_call_it) -> Non
 def test_data_that_do_not_fit_are_refused_before_anything_is_written(tmp_path) -> None:
     data, forced = waves(), waves(context="varying")
     with pytest.raises(
-        DataError, match=r"'forced' has the known fields \('force',\), but the model was trained with \(\)"
+        DataError, match=r"'forced' has the context fields \('force',\), but the model was trained with \(\)"
     ):
         plan_prediction(model_for(data), forced, steps=1)
-    with pytest.raises(DataError, match=r"last for 2 steps after the 4 given frames, asked for 3"):
-        plan_prediction(model_for(forced), forced, steps=3, given=4)
+    with pytest.raises(DataError, match=r"for 2 steps after the 4 input frames, but 3 are to be predicted"):
+        plan_prediction(model_for(forced), forced, steps=3, input_frames=4)
     one = data.select(time_index=[0])
-    with pytest.raises(DataError, match="has one frame, so the time between frames is unknown. Give `time_step`"):
+    with pytest.raises(DataError, match="has one frame, so the time between frames is unknown. Pass `time_step`"):
         plan_prediction(model_for(data), one, steps=1)
     assert plan_prediction(model_for(data), one, steps=2, time_step=0.25).times.tolist() == [0.25, 0.5]
     for step in (float("nan"), float("inf"), 0.0, -1.0):
         with pytest.raises(ValueError, match="`time_step` must be positive and finite, got"):
             plan_prediction(model_for(data), data, steps=2, time_step=step)
     (tmp_path / "next.h5").write_text("precious")
-    with pytest.raises(FileExistsError, match="exists already. Choose another name, or say `overwrite`"):
+    with pytest.raises(FileExistsError, match="exists already. Choose another name, or pass `overwrite=True`"):
         predict(model_for(data), data, tmp_path / "next.h5", steps=1)
     assert (tmp_path / "next.h5").read_text() == "precious"
 
@@ -386,7 +386,7 @@ def test_the_command_forecasts_inspects_and_says_what_it_would_cost(tmp_path, mo
             "--json",
             "--batch-size",
             "1",
-            "--given",
+            "--input-frames",
             "4",
             "--resolution",
             "8",
@@ -508,7 +508,7 @@ def prediction_of(forecaster: Forecaster, folder: Path) -> list[str]:
     return [*words, "--axes", "batch time channel x", "--lengths", "2"]
 
 
-def test_forecasts_that_run_away_or_are_not_finite_end_the_command_with_code_3(tmp_path, monkeypatch, capsys) -> None:
+def test_diverged_forecasts_end_the_command_with_code_3(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     forecaster = model_for(waves(12), predict_increment=True)
     for parameter in forecaster.model.head.parameters():
@@ -516,23 +516,23 @@ def test_forecasts_that_run_away_or_are_not_finite_end_the_command_with_code_3(t
     words = prediction_of(forecaster, tmp_path)
     with pytest.raises(SystemExit, match="3"):
         main(words)
-    assert "so there is nothing good to keep, and nothing was written." in capsys.readouterr().err
+    assert "No step before it is valid, so nothing was written." in capsys.readouterr().err
     assert not Path("next.h5").exists()
     with pytest.raises(SystemExit, match="3"):
         main([*words, "--on-divergence", "continue"])
     out = capsys.readouterr().out
-    assert "! trajectory 0 is beyond 10 times any known value (runaway) from step 1 on" in out
-    assert "is not finite from step" in out
+    assert "! trajectory 0 diverges: more than 10 times larger than the data from step 1 on" in out
+    assert "diverges: not finite from step" in out
     assert "more; --json lists them all" in out
     settings = {"normalisers": fit(waves(12), "zscore"), "window": Window(size=2)}
     words = prediction_of(Forecaster(LinearConfig().build(), **settings), tmp_path)  # a line
     with pytest.raises(SystemExit, match="3"):
         main([*words, "--overwrite"])
     out = capsys.readouterr().out
-    assert "(runaway) from step" in out
+    assert "larger than the data from step" in out
     assert "not finite" not in out
     kept = len(load_dataset("next.h5", "all").times)
-    assert f"Stopped there: the {kept} of 100 steps before are kept" in out
+    assert f"Stopped: only the {kept} of 100 steps before are written" in out
     with pytest.raises(SystemExit, match="3"):
         main([*words, "--overwrite", "--json"])
     told = json.loads(capsys.readouterr().out)

@@ -32,7 +32,6 @@ def test_the_spatial_mean_as_forecast_has_vrmse_one_whatever_the_background() ->
 def test_vrmse_of_a_flat_truth_is_kept_finite_by_eps() -> None:
     truth = field(torch.ones_like(X))
     torch.testing.assert_close(vrmse(truth + 1e-3, truth).item(), 1e-3 / math.sqrt(1e-7))
-    torch.testing.assert_close(vrmse(truth + 1e-3, truth, eps=1e-4).item(), 1e-3 / 1e-2)
 
 
 def test_every_frame_and_field_of_a_square_has_a_ratio_of_its_own() -> None:

@@ -62,7 +62,7 @@ def test_a_forecast_that_grows_by_a_tenth_per_step_has_the_scores_of_closed_form
     assert set(scores.means) == {*known, "spectral_error/mid", "spectral_error/high"}
     assert scores.step_errors == pytest.approx(growth.tolist(), rel=1e-4)
     assert scores.step_quartiles[0] == pytest.approx(growth.tolist(), rel=1e-4)
-    assert scores.runaways == ()
+    assert scores.divergences == ()
 
 
 def test_training_pays_for_three_metrics_only() -> None:
@@ -80,18 +80,18 @@ def test_the_batch_size_changes_no_score() -> None:
     assert one.trajectory_errors == pytest.approx(three.trajectory_errors, rel=1e-6)
 
 
-def test_runaways_are_reported_with_trajectory_step_and_reason() -> None:
+def test_divergences_are_reported_with_trajectory_step_and_reason() -> None:
     data = steady(2)
     largest = [float(np.abs(data.read([n]).state.numpy()).max()) for n in range(2)]
     assert max(largest) <= 1 < min(largest) * 1.1
-    assert score(forecaster(data, 5.0), data, metrics=EVERY).runaways == (
-        Divergence(0, 1, "runaway"),  # 5 times, then 25 times
-        Divergence(1, 1, "runaway"),
+    assert score(forecaster(data, 5.0), data, metrics=EVERY).divergences == (
+        Divergence(0, 1, "too large"),  # 5 times, then 25 times
+        Divergence(1, 1, "too large"),
     )
     broken = score(forecaster(data, 1e30), data, metrics=EVERY, batch_size=1)
-    assert [r.step for r in broken.runaways] == [0, 0]
+    assert [r.step for r in broken.divergences] == [0, 0]
     nan = score(forecaster(data, math.nan), data, metrics=EVERY)
-    assert nan.runaways == (Divergence(0, 0, "not finite"), Divergence(1, 0, "not finite"))
+    assert nan.divergences == (Divergence(0, 0, "not finite"), Divergence(1, 0, "not finite"))
     assert nan.means["vrmse"] == nan.means["rel_l2"] == nan.means["spectral_error/mid"] == math.inf
     assert nan.means["correlation_time"] == nan.means["valid_time"] == 0.5  # the first predicted frame
 
@@ -111,5 +111,5 @@ def test_quartiles_bracket_the_middle_half_of_the_trajectories() -> None:
 
 def test_an_unknown_metric_is_refused() -> None:
     data = steady()
-    with pytest.raises(ValueError, match="`metrics` must be among rel_l2, .*; got 'mse'"):
+    with pytest.raises(ValueError, match="`metrics` must be one of 'rel_l2', .* got 'mse'"):
         score(forecaster(data, 1.0), data, metrics=["mse"])

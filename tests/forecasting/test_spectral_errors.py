@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from ssno.forecasting.metrics import trajectory_errors
-from ssno.forecasting.spectra import THIRDS, spectral_errors, wavenumbers
+from ssno.forecasting.metrics import THIRDS, spectral_errors, trajectory_errors, wavenumbers
 
 POINTS = 48  # Nyquist 24, thirds at 8 and 16
 X = 2 * math.pi * torch.arange(POINTS, dtype=torch.float64) / POINTS
@@ -48,7 +47,7 @@ def test_wavenumbers_of_a_square_are_isotropic() -> None:
 
 
 def test_spacing_makes_wavenumbers_physical() -> None:
-    fraction = wavenumbers((8, 8), spacing=(1.0, 0.5))
+    fraction = wavenumbers((8, 8), (1.0, 0.5), unit=0.5)
     assert fraction[4, 0] == 1  # Nyquist of the coarser axis
     assert fraction[0, 4] == 2  # the finer one reaches twice as far
 

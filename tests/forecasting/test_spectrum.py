@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from ssno.forecasting.spectra import energy_spectrum
+from ssno.forecasting.metrics import energy_spectrum
 
 
 def test_a_wave_has_its_energy_at_its_wavenumber() -> None:

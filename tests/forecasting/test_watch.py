@@ -1,4 +1,4 @@
-"""When a forecast leaves what training saw, and when it ends: found step by step, without the truth."""
+"""When a forecast leaves the range of the training data, and when it diverges, step by step, without the truth."""
 
 import math
 from itertools import islice
@@ -12,11 +12,10 @@ from ssno.data.envelope import Surveyor
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.forecasting.divergence import Divergence
+from ssno.forecasting.divergence import INPUT, Departure, Divergence, ForecastWatch, first_departures, horizon_words
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
 from ssno.forecasting.scores import EVERY, score
-from ssno.forecasting.watch import GIVEN, Departure, ForecastWatch, first_departures, horizon_words
 from ssno.pde.geometry import POINT_CLOUD, SPHERE
 from ssno.pde.problems.problem import Axis
 from ssno.runs.open import open_run
@@ -61,7 +60,7 @@ def watched(model: torch.nn.Module, steps: int = 40, **options) -> ForecastWatch
 
 def test_a_forecast_like_the_training_data_says_nothing() -> None:
     watch = watched(Add(np.zeros(64)))
-    assert (watch.departures(), watch.runaways(), watch.good_steps, watch.diverged) == ((), (), 40, False)
+    assert (watch.departures(), watch.divergences(), watch.good_steps, watch.diverged) == ((), (), 40, False)
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -72,7 +71,7 @@ def test_small_scales_that_grow_are_named_with_their_band_and_the_step(recorded)
     limit = float(watch.limits[1][found.trajectory, 0, -1])  # energy grows with the square of the step
     assert found.value > limit >= found.value * (found.step / (found.step + 1)) ** 2
     assert 3 <= found.step <= 30
-    known = "what training saw" if recorded else "what is expected"
+    known = "the range of the training data" if recorded else "the expected range"
     assert found.words(recorded=watch.recorded).startswith(f"u: the energy at k >= 16 leaves {known} at step ")
 
 
@@ -101,8 +100,8 @@ def test_given_frames_may_be_beyond_already() -> None:
     data = vortices()
     forecaster = forecaster_for(data, Add(np.zeros(64)))
     watch = ForecastWatch(forecaster, 9 * data.read([0]).state[:, -1:], axes=data.axes)
-    assert {found.step for found in watch.departures()} == {GIVEN}
-    assert "in the given frames (trajectory 7)" in watch.departures(first_trajectory=7)[0].words()
+    assert {found.step for found in watch.departures()} == {INPUT}
+    assert "in the input frames (trajectory 7)" in watch.departures(first_trajectory=7)[0].words()
 
 
 def test_a_trajectory_counts_once_per_reason_and_frames_after_the_end_say_nothing_new() -> None:
@@ -110,7 +109,7 @@ def test_a_trajectory_counts_once_per_reason_and_frames_after_the_end_say_nothin
     watch = ForecastWatch(forecaster_for(data, Add(X)), torch.ones(2, 1, 1, 64), axes=data.axes)
     for size in (1.0, 1e3, 1e4, math.nan, math.inf, 1.0):
         watch.look_at(torch.tensor([1.0, size])[:, None, None].expand(2, 1, 64))
-    assert watch.runaways(first_trajectory=10) == (Divergence(11, 1, "runaway"), Divergence(11, 3, "not finite"))
+    assert watch.divergences(first_trajectory=10) == (Divergence(11, 1, "too large"), Divergence(11, 3, "not finite"))
     assert watch.good_steps == 1
     assert all(math.isfinite(found.value) for found in watch.departures())
     before = watch.departures()

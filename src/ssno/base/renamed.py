@@ -66,7 +66,7 @@ FLAGS = {
     "train": {"--processes": "--nproc"},
     "sweep": {"--workers": "--jobs"},
     "evaluate": {"--trajectories": "--max-trajectories", "--points": "--resolution"},
-    "predict": {"--indices": "--trajectories", "--points": "--resolution"},
+    "predict": {"--indices": "--trajectories", "--points": "--resolution", "--given": "--input-frames"},
     "rollout": {"--index": "--trajectories", "--points": "--resolution"},
     "report": {"--points": "--resolution"},
     "reproduce": {"--until": "--stop-at", "--cores": "--jobs", "--so-far": "--partial"},

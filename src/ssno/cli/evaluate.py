@@ -20,11 +20,11 @@ from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
 from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_text
+from ssno.forecasting.divergence import divergence_lines
 from ssno.models.pretrained import ReportedMetrics, reported_metrics
 from ssno.native.engine import Precision
 from ssno.runs.open import open_run
 
-LISTED = 8  # forecasts that ran away and are printed; --json has them all
 DISK_BYTES = 2**15
 
 
@@ -137,10 +137,8 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
         )
         other = "" if own_data and same else ", which is not what was measured here"
         console.print(f"Stated: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
-    for runaway in evaluation.scores.runaways[:LISTED]:
-        console.print(f"! {runaway.words()}", soft_wrap=True)
-    if len(evaluation.scores.runaways) > LISTED:
-        console.print(f"... and {len(evaluation.scores.runaways) - LISTED} more.")
+    for line in divergence_lines(evaluation.scores.divergences):
+        console.print(line, soft_wrap=True)
     for departure in evaluation.scores.departures[:1]:
         console.print(f"First sign of doubt: {departure.words()}.", highlight=False, soft_wrap=True)
     if solver and SAME_TIME not in evaluation.baselines:

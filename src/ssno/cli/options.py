@@ -17,8 +17,7 @@ from ssno.cli.main import say
 from ssno.data.options import DataOptions
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
-from ssno.forecasting.divergence import Divergence, ForecastDiverged
-from ssno.forecasting.watch import Departure, horizon_words
+from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, divergence_lines, horizon_words
 from ssno.runs.open import RunFolder, open_run
 from ssno.training.interruption import EXIT_DIVERGED
 
@@ -91,8 +90,6 @@ class _Lines:
 
 # What `predict` and `rollout` say about how far to trust a forecast, in the words of `ssno.forecasting.watch`.
 
-LISTED = 8  # troubles that are printed; --json has them all
-
 
 def warn_of_horizon(run: RunFolder, steps: int) -> None:
     """Say before a forecast starts that it is to go further than training did."""
@@ -103,7 +100,7 @@ def warn_of_horizon(run: RunFolder, steps: int) -> None:
 
 @contextmanager
 def exits_without_frames() -> Iterator[None]:
-    """A forecast of which nothing is worth keeping says so and ends with the code of all that diverge."""
+    """Print the error of a forecast that diverged at its first step, and exit with the code of diverged forecasts."""
     try:
         yield
     except ForecastDiverged as error:
@@ -112,17 +109,19 @@ def exits_without_frames() -> Iterator[None]:
 
 
 def tell(
-    runaways: Sequence[Divergence], departures: Sequence[Departure], *, recorded: bool, steps: int, asked: int
+    divergences: Sequence[Divergence], departures: Sequence[Departure], *, recorded: bool, steps: int, asked: int
 ) -> None:
-    """When each quantity first left the training data, which trajectories ran away, and what was kept."""
+    """Print which quantities left the range of the training data when, and which trajectories diverged."""
     lines = [f"! {departure.words(recorded=recorded)}" for departure in departures]
     if departures and not recorded:
-        lines.append("  This run has no record of its training data: given frames and units stand in for it.")
-    lines += [f"! {runaway.words()}" for runaway in runaways[:LISTED]]
-    if len(runaways) > LISTED:
-        lines.append(f"! and {len(runaways) - LISTED} more; --json lists them all")
+        lines.append(
+            "  The run has no record of its training data; their range is guessed from the input frames and units."
+        )
+    lines += divergence_lines(divergences)
     if steps < asked:
-        lines.append(f"Stopped there: the {steps} of {asked} steps before are kept; --on-divergence continue goes on.")
+        lines.append(
+            f"Stopped: only the {steps} of {asked} steps before are written; use --on-divergence continue for all."
+        )
     for line in lines:
         Console().print(line, highlight=False, soft_wrap=True)
 

@@ -15,7 +15,7 @@ from ssno.data.readers.registry import DEFAULTS
 from ssno.data.storage import block_frames
 from ssno.data.units import measured
 from ssno.forecasting.divergence import OnDivergence
-from ssno.forecasting.predict import Prediction, plan_prediction, trial
+from ssno.forecasting.predict import Prediction, estimate_seconds, plan_prediction
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.native.engine import Precision
 from ssno.runs.open import open_run
@@ -28,7 +28,7 @@ def predict(
     input: Path,
     output: Path,
     steps: int = 100,
-    given: int | None = None,
+    input_frames: int | None = None,
     trajectories: tuple[int, ...] = (),
     split: str = "all",
     resolution: tuple[int, ...] | None = None,
@@ -44,30 +44,30 @@ def predict(
 ) -> None:
     """Forecast the future of every trajectory in a file and write it to another.
 
-    The last frames of the input are given, as many as the model looks at. Memory does not grow with the horizon. The
-    output has our layout (The Well's): `ssno data inspect` and `load_dataset` read it. Reported is the step at which
-    anything first leaves what training saw. A forecast that runs away or stops being finite exits with code 3.
+    Forecasts start from the last frames of the input, as many as the model takes. Memory does not grow with the
+    horizon. The output has our layout (The Well's): `ssno data inspect` and `load_dataset` read it. Prints the step at
+    which a quantity first leaves the range of the training data. If a forecast diverges, the exit code is 3.
 
     Args:
         run: Folder of a training run, or the name of a bundled checkpoint.
         input: A file (HDF5, NetCDF, NPZ, NPY, MAT), a Zarr store, a folder, or a dataset's name.
         output: The new HDF5 file.
         steps: Frames to predict.
-        given: How many frames of the input are known, from the first; all if not said. Known fields (context) are also
-            used after them.
+        input_frames: Predict after this many frames of the input; by default after all. Context fields are also read
+            after them.
         trajectories: Trajectories to forecast; all if not said.
         split: Which part of a divided dataset: train, valid, test or all.
         resolution: Coarsen the input to this many points along the first axis, or along each: every n-th point where
         that
             fits, else (periodic fields) what that grid resolves.
         time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
-        time_step: Time between frames, if the input holds a single one.
+        time_step: Time between frames, if the input has a single one.
         read: What neither the file says nor the run: without these, the input is read as the run's own data were.
         batch_size: Trajectories forecast together.
         precision: Numbers the model computes in: float32, bf16 or float64; by default those of its weights.
         overwrite: Replace the output if it exists.
-        on_divergence: When a trajectory runs away or is not finite: stop, and keep the frames before of all of them; or
-            continue, and write everything as it comes.
+        on_divergence: When a trajectory diverges (non-finite, or ten times larger than the data): stop, and write the
+            frames before of all trajectories; or continue, and write all steps.
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
@@ -79,14 +79,14 @@ def predict(
     warn_of_other_data(opened, data, resolution_given=resolution is not None)
     data = data.select(indices=trajectories) if trajectories else data
     if dry_run:
-        job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
+        job = plan_prediction(forecaster, data, steps=steps, input_frames=input_frames, time_step=time_step)
         held = min(batch_size, len(data)) * job.bytes // len(data) // steps * block_frames(data.shape[3:], steps)
         cost: dict[str, Any] = {
             "trajectories": len(data),
             "steps": steps,
             "first_time": float(job.times[0]),
             "last_time": float(job.times[-1]),
-            "seconds": trial(job, batch_size=batch_size),
+            "seconds": estimate_seconds(job, batch_size=batch_size),
             "memory_bytes": held,
             "disk_bytes": job.bytes,
         }
@@ -99,7 +99,7 @@ def predict(
             data,
             output,
             steps=steps,
-            given=given,
+            input_frames=input_frames,
             time_step=time_step,
             batch_size=batch_size,
             overwrite=overwrite,
@@ -107,7 +107,7 @@ def predict(
             report=advance,
         )
     show(replace(done, trained_steps=opened.trained_steps), as_json=json, time_unit=data.units.time)
-    if done.runaways:
+    if done.divergences:
         raise SystemExit(EXIT_DIVERGED)
 
 
@@ -136,4 +136,4 @@ def show(done: Prediction, *, as_json: bool, time_unit: str = "") -> None:
         f"{done.path}: {done.trajectories} trajectories, {done.steps} steps, time {first:.6g} to {until}, "
         f"in {done.seconds:.1f} s."
     )
-    tell(done.runaways, done.departures, recorded=done.recorded, steps=done.steps, asked=done.steps_asked)
+    tell(done.divergences, done.departures, recorded=done.recorded, steps=done.steps, asked=done.steps_asked)

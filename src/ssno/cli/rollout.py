@@ -49,8 +49,8 @@ def rollout(
     """Forecast trajectories of the run's data and compare them with the truth, step by step.
 
     Pictures go to RUN/rollout: panels (space-time in one dimension) and an animation for every trajectory and field,
-    MP4 if ffmpeg is installed, else GIF; and the error along the forecast. A forecast that runs away or stops being
-    finite exits with code 3.
+    MP4 if ffmpeg is installed, else GIF; and the error along the forecast. If a forecast diverges, the exit
+    code is 3.
 
     Args:
         run: Folder of a training run, or one of its checkpoints (best, last); or a bundled checkpoint's name, whose
@@ -64,7 +64,8 @@ def rollout(
         animate: Make animations.
         animation: How animations look.
         out: Folder for the pictures.
-        on_divergence: When a forecast runs away or is not finite: stop, and show the steps before; or continue.
+        on_divergence: When a forecast diverges (non-finite, or ten times larger than the data): stop, and show the
+            steps before; or continue.
         json: Print the errors as JSON.
     """
     opened = open_run(run)
@@ -114,12 +115,12 @@ def rollout(
             "trained_steps": opened.trained_steps,
             "recorded": seen.recorded,
         }
-        watched |= {name: [asdict(one) for one in getattr(seen, name)] for name in ("runaways", "departures")}
+        watched |= {name: [asdict(one) for one in getattr(seen, name)] for name in ("divergences", "departures")}
         print(to_text({**result, **watched, "pictures": [str(picture) for picture in pictures]}, indent=2))
     else:
         show(seen, pictures, name=opened.name, data=trajectories)
-        tell(seen.runaways, seen.departures, recorded=seen.recorded, steps=len(seen.predicted_times), asked=asked)
-    if seen.runaways:
+        tell(seen.divergences, seen.departures, recorded=seen.recorded, steps=len(seen.predicted_times), asked=asked)
+    if seen.divergences:
         raise SystemExit(EXIT_DIVERGED)
 
 
@@ -169,7 +170,7 @@ def field_errors(seen: Examples, row: int, channel: int) -> list[float]:
 def title_of(seen: Examples, row: int, errors: Sequence[float], *, model: str, field: str) -> str:
     """What is drawn, its mean error, and where the forecast diverged."""
     index = seen.indices[row]
-    lost = next((one.step for one in seen.runaways if one.trajectory == index), None)
+    lost = next((one.step for one in seen.divergences if one.trajectory == index), None)
     good = errors[:lost]
     error = f", relative error {number(sum(good) / len(good))}" if good else ""
     return f"{model}: {field} of trajectory {index}{error}" + ("" if lost is None else f", diverged at step {lost + 1}")

@@ -162,7 +162,7 @@ class Defaults:
     noise: float = 1e-3
     """Published, in [0, 1] units."""
     own_noise: float = 1e-3
-    """Of our recipe, in standard deviations. Burgers: at 1e-3 some forecasts run away after long trainings
+    """Of our recipe, in standard deviations. Burgers: at 1e-3 some forecasts diverge after long trainings
     (results/burgers-noise.json); the published 5e-3 are 4.4e-2 of these."""
     context_time: ContextTime = "input"
     geometry: Geometry = CARTESIAN

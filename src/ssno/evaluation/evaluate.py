@@ -90,7 +90,7 @@ def metric_sheet(rows: Sequence[Row], *, title: str) -> ResultTable:
     names = dict.fromkeys(name for row in rows for name in row.scores.means)
     lines = [("parameters", *(number(row.parameters) for row in rows))]
     lines += [(name, *(number(row.scores.means.get(name)) for row in rows)) for name in names]
-    lines.append(("forecasts that ran away", *(str(len(row.scores.runaways)) for row in rows)))
+    lines.append(("diverged forecasts", *(str(len(row.scores.divergences)) for row in rows)))
     return ResultTable(title, ("", *(row.name for row in rows)), tuple(lines))
 
 

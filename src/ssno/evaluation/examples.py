@@ -12,11 +12,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ssno.data.trajectories import Trajectories
-from ssno.forecasting.divergence import Divergence, ForecastDiverged, OnDivergence
+from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, ForecastWatch, OnDivergence
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import frame_errors, with_room
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.watch import Departure, ForecastWatch
 
 
 @dataclass(frozen=True)
@@ -29,19 +28,19 @@ class Examples:
     forecast: Float[Tensor, "n s c *grid"]
     times: tuple[float, ...]
     """Of the true frames; the forecast covers the last s of them."""
-    outside: Bool[Tensor, "n t *grid"] | None = None
+    mask: Bool[Tensor, "n t *grid"] | None = None
     """Where the true frames have no data."""
-    runaways: tuple[Divergence, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
     departures: tuple[Departure, ...] = ()
     recorded: bool = True
-    """Departures are from training data; else from the given frames and units."""
+    """Departures are from training data; else from the input frames and units."""
 
     def drawn(self, row: int, channel: int) -> tuple[np.ndarray, np.ndarray]:
         """Truth and forecast of one field of one trajectory for pictures: NaN where there are no data."""
         truth, forecast = self.truth[row, :, channel].numpy(), self.forecast[row, :, channel].numpy()
-        if self.outside is None:
+        if self.mask is None:
             return truth, forecast
-        gaps = self.outside[row].numpy()
+        gaps = self.mask[row].numpy()
         return np.where(gaps, np.nan, truth), np.where(gaps[self.given :], np.nan, forecast)
 
     @property
@@ -70,8 +69,8 @@ def make_examples(
 ) -> Examples:
     """Forecast some trajectories as the forecaster's protocol says: its given frames, then to the end.
 
-    With "stop" all of them end before the first step at which one has run away; runaways and departures name
-    trajectories as the data do.
+    With "stop" all of them end before the first step at which one diverges. Divergences and departures have the
+    numbers of trajectories in the data.
     """
     if not indices:
         raise ValueError("`indices` must name at least one trajectory.")
@@ -82,13 +81,13 @@ def make_examples(
     given, grid = state[:, plan.given.start : plan.given.stop], {"axes": data.axes, "geometry": data.geometry}
     watch = ForecastWatch(forecaster, given, **grid, context=known, on_divergence=on_divergence)  # type: ignore[arg-type]
     forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing, watch=watch.look_at)
-    runaways = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.runaways())
+    divergences = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.divergences())
     departures = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.departures())
     if watch.stops and watch.diverged:
         forecast = forecast[:, : watch.good_steps]
         frames = slice(frames.start, plan.predicted.start + watch.good_steps)
         if not watch.good_steps:
-            raise ForecastDiverged(min(runaways, key=lambda one: one.step))
-    outside = None if data.mask_channel is None else context[:, frames, data.mask_channel] > 0
+            raise ForecastDiverged(min(divergences, key=lambda one: one.step))
+    mask = None if data.mask_channel is None else context[:, frames, data.mask_channel] > 0
     times = tuple(data.times[frames].tolist())
-    return Examples(tuple(indices), state[:, frames], forecast, times, outside, runaways, departures, watch.recorded)
+    return Examples(tuple(indices), state[:, frames], forecast, times, mask, divergences, departures, watch.recorded)

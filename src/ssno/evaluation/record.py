@@ -19,6 +19,7 @@ from ssno.base.device import float64
 from ssno.base.formatting import as_file_name
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.statistics import stdtrit
+from ssno.forecasting.divergence import TOO_LARGE
 from ssno.forecasting.scores import Scores
 from ssno.runs.layout import evaluation_file
 from ssno.runs.load import run_folder_of
@@ -104,6 +105,8 @@ def finish(batches: Sequence[CalibrationSums]) -> Calibration:
 # The result of an evaluation, and how it lives on disk.
 
 FORMAT, VERSION = "ssno-evaluation", 1
+RENAMED = {"runaways": "divergences", "runaway": TOO_LARGE}
+"""In scores, since version 0.2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +179,7 @@ def read_evaluation(path: Path) -> Evaluation:
     known = {name: value for name, value in content.items() if name not in ("format", "version")}
     for name in ("scores", "baselines", "calibration"):
         if known.get(name) is not None:
-            known[name] = _infinite(known[name])
+            known[name] = _restored(known[name])
     try:
         evaluation = description_from_json(Evaluation, known)
         _check(evaluation)
@@ -185,13 +188,13 @@ def read_evaluation(path: Path) -> Evaluation:
         raise DocumentError(f"{path} is damaged or was edited by hand ({error}). {remedy}") from None
 
 
-def _infinite(value: Any) -> Any:
-    """Numbers as they were before they were written: None stands for one that was not finite."""
+def _restored(value: Any) -> Any:
+    """Values as they were before they were written, in today's words: None stands for a number that was not finite."""
     if isinstance(value, Mapping):
-        return {name: _infinite(inner) for name, inner in value.items()}
+        return {RENAMED.get(name, name): _restored(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_infinite(inner) for inner in value]
-    return math.inf if value is None else value
+        return [_restored(inner) for inner in value]
+    return math.inf if value is None else RENAMED.get(value, value) if isinstance(value, str) else value
 
 
 def _check(evaluation: Evaluation) -> None:

@@ -1,6 +1,6 @@
-"""Forecasts on a sphere, step by step: errors weighed by area, how much energy they have, how much mass they lose.
+"""Forecasts on a sphere, step by step: errors weighted by area, how much energy they have, how much mass they lose.
 
-    rel_l2_area(t)          mean over trajectories of |p - u| / |u|, all fields, z-scored units, points weighed by area
+    rel_l2_area(t)          mean over trajectories of |p - u| / |u|, all fields, z-scored units, points weighted by area
     rel_l2_area_squared(t)  the mean of its square, which some public scripts print
     energy_ratio(t)         mean of |p| / |u|: below 1 a forecast has died down, above 1 it has run up
     mass_drift(t)           mean of |<Phi>(p) - <Phi>(u)| in standard deviations, < > the mean over the sphere
@@ -24,7 +24,7 @@ from ssno.data.normalise import AffineMap
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.metrics import frame_errors, weighed
+from ssno.forecasting.metrics import frame_errors, weighted
 from ssno.models.ssno_sphere import low_passed
 from ssno.pde.problems.shallow_water import ShallowWater
 from ssno.pde.sphere import ShallowWaterEquations
@@ -96,7 +96,7 @@ def frame_scores(
     """All scores of one predicted frame, per trajectory, in normalised units."""
     p, u = forecast[:, None], truth[:, None]
     error = frame_errors(p, u, area=area)[:, 0]
-    norms = [torch.linalg.vector_norm(weighed(field, area).flatten(1), dim=1) for field in (p, u)]
+    norms = [torch.linalg.vector_norm(weighted(field, area).flatten(1), dim=1) for field in (p, u)]
     mass = ((forecast - truth)[:, 0] * area.to(forecast)).sum((-1, -2)).abs()
     scores = {"rel_l2_area": error, "rel_l2_area_squared": error**2}
     scores |= {

@@ -1,17 +1,19 @@
-"""A model together with its units: forecasts in the fields the user knows, their errors, and files of them."""
+"""A model together with its normalisation: forecasts in physical units, their errors, and files of them."""
 
 from ssno.forecasting.cloud_scores import contour_force, lift_coefficient, rank_correlation, volume_and_surface
-from ssno.forecasting.divergence import Divergence, ForecastDiverged, runaway_step
+from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, ForecastWatch, divergence_step
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import (
     correlation_time,
     energy_drift,
+    energy_spectrum,
     frame_errors,
     mean_drift,
     nrmse,
     pearson,
     rmse,
+    spectral_errors,
     trajectory_errors,
     valid_time,
     vrmse,
@@ -19,8 +21,6 @@ from ssno.forecasting.metrics import (
 from ssno.forecasting.predict import Prediction, plan_prediction, predict
 from ssno.forecasting.rollout import rollout, stream
 from ssno.forecasting.scores import Scores, score, score_forecasts
-from ssno.forecasting.spectra import energy_spectrum, spectral_errors
-from ssno.forecasting.watch import Departure, ForecastWatch
 
 __all__ = [
     "Departure",
@@ -33,6 +33,7 @@ __all__ = [
     "Scores",
     "contour_force",
     "correlation_time",
+    "divergence_step",
     "energy_drift",
     "energy_spectrum",
     "frame_errors",
@@ -45,7 +46,6 @@ __all__ = [
     "rank_correlation",
     "rmse",
     "rollout",
-    "runaway_step",
     "score",
     "score_forecasts",
     "spectral_errors",

@@ -1,4 +1,4 @@
-"""How good a forecast of a flow past an aerofoil is: errors in the volume and on the wall, and the lift.
+"""Scores of forecasts of flows past an aerofoil: errors in the volume and on the wall, and the lift.
 
     volume_mse, surface_mse     mean squared error in normalised units, off the wall and on it: mean over points of a
                                 case, then over fields (`/FIELD`: one field), then over cases
@@ -8,6 +8,8 @@
 
 The true C_L is that of the true pressure on the same contour, so the quadrature cancels. A field that is exactly 0 on
 the whole wall of a case (no slip) is known there, and is set before anything is scored.
+
+Axes: b case, t frame, c field, p point, m wall point.
 """
 
 from collections.abc import Sequence
@@ -22,16 +24,20 @@ from ssno.data.normalise import AffineMap
 from ssno.data.point_clouds import wall_mask
 from ssno.data.trajectories import Frames
 
+Flow = Float[Tensor, "b t c p"]
+CLOUD_METRICS = (
+    *("volume_mse", "surface_mse"),
+    *("lift_rel", "lift_rel_median", "lift_abs", "lift_bias", "lift_rank"),
+)
+
 # Lift of an aerofoil from the pressure on its contour.
 #
 #     F = -sum over sides  (p_a + p_b)/2 (dy, -dx),      C_L = 2 (F_y cos a - F_x sin a) / U^2
 #
 # The contour is a closed polygon of wall points in counter-clockwise order; (dy, -dx) is a side's length times its
 # outward normal, so a constant pressure gives no force, exactly. p is the pressure over density and U the inlet speed
-# at angle a. The rule is of second order in the length of the sides. With `normals` given, their mean over both ends
-# replaces the normal of a side, as AirfRANS does.
-#
-# Axes: b case, m wall point.
+# at angle a. The rule is of second order in the length of the sides. With `normals`, their mean over both ends replaces
+# the normal of a side, as AirfRANS does.
 
 
 def contour_force(
@@ -53,34 +59,19 @@ def lift_coefficient(force: Float[Tensor, "b 2"], inlet: Float[Tensor, "b 2"]) -
     return 2 * across / inlet.norm(dim=1) ** 3
 
 
-# Do two lists put things in the same order? Spearman's correlation: Pearson's of the ranks, ties sharing a mean.
-
-
-def average_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    """Ranks 1 ... n, float64; equal values get the mean of the ranks they take together."""
-    _, group, sizes = torch.unique(values, return_inverse=True, return_counts=True)
-    last = sizes.cumsum(0).double()
-    return (last - (sizes - 1) / 2)[group]
-
-
 def rank_correlation(one: Float[Tensor, " n"], other: Float[Tensor, " n"]) -> float:
     """Spearman's correlation of two lists; 0 if one of them is constant."""
-    a, b = (ranks - ranks.mean() for ranks in (average_ranks(one), average_ranks(other)))
-    size = float(a.norm() * b.norm())
-    return float(a @ b) / size if size else 0.0
+    if one.min() == one.max() or other.min() == other.max():
+        return 0.0
+    from scipy.stats import spearmanr  # here, because it takes half a second to import
 
-
-# Mean squared errors of a point cloud, off the wall and on it.
-#
-# Axes: b case, t frame, c field, p point.
-
-PerField = Float[Tensor, "b t c"]
+    return float(spearmanr(one.numpy(), other.numpy()).statistic)
 
 
 def volume_and_surface(
-    prediction: Float[Tensor, "b t c p"], truth: Float[Tensor, "b t c p"], wall: Bool[Tensor, "b p"]
-) -> tuple[PerField, PerField]:
-    """Means over the points off the wall, and over those on it; 0 where there are none."""
+    prediction: Flow, truth: Flow, wall: Bool[Tensor, "b p"]
+) -> tuple[Float[Tensor, "b t c"], Float[Tensor, "b t c"]]:
+    """Mean squared errors over the points off the wall, and over those on it; 0 where there are none."""
     squares = (prediction - truth).square()
     means = []
     for chosen in (~wall, wall):
@@ -90,17 +81,9 @@ def volume_and_surface(
     return means[0], means[1]
 
 
-# How good a forecast of a flow past an aerofoil is: errors in the volume and on the wall, and the lift.
-
-CLOUD_METRICS = (
-    *("volume_mse", "surface_mse"),
-    *("lift_rel", "lift_rel_median", "lift_abs", "lift_bias", "lift_rank"),
-)
-
-
 @dataclass
 class CloudScores:
-    """Scores batch after batch; `lift` sums up once all are in."""
+    """Scores batch by batch; `lift` summarises all of them."""
 
     fields: Sequence[str]
     context_fields: Sequence[str]
@@ -108,11 +91,7 @@ class CloudScores:
     true_lifts: list[float] = field(default_factory=list)
 
     def add(
-        self,
-        forecast: Float[Tensor, "b t c p"],
-        truth: Float[Tensor, "b t c p"],
-        frames: Frames,
-        units: AffineMap | None,
+        self, forecast: Flow, truth: Flow, frames: Frames, units: AffineMap | None
     ) -> dict[str, Float[Tensor, " b"]]:
         """Errors of each case; those in normalised units only if the forecaster has any."""
         wall = wall_mask(frames.context, self.context_fields)

@@ -2,9 +2,9 @@
 
 Members forecast on their own, each from its own frames; the ensemble's frame is the mean of theirs at every step. So an
 `Ensemble` can be rolled out and scored like a `Forecaster`; `rollout` of each of its `forecasters` gives the spread.
-`ssno.evaluation.record` checks whether the spread is honest.
+`ssno.evaluation.record` compares the spread with the error (calibration).
 
-Axes: m member, b trajectory, t time slot, c state field, k context field, then the grid.
+Axes: m member, b trajectory, t time step, c state field, k context field, then the grid.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.data.normalise import AffineMap
-from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.quadrature_weights import Outside
+from ssno.forecasting.forecaster import ContextFields, Forecaster, Frame
+from ssno.forecasting.metrics import Mask, State
 from ssno.models.operator import OperatorState
 from ssno.native.engine import Precision
 
@@ -31,12 +31,12 @@ class EnsembleState(NamedTuple):
 
 
 class Ensemble(nn.Module):
-    """The mean of several forecasters, such as seeds of one model, that share units, window and grid."""
+    """The mean of several forecasters, such as seeds of one model, with the same units, window and grid."""
 
     def __init__(self, members: Sequence[Forecaster]):
         super().__init__()
         if len(members) < 2:
-            raise ValueError(f"`members` must hold at least 2 forecasters, got {len(members)}.")
+            raise ValueError(f"`members` must have at least 2 forecasters, got {len(members)}.")
         first = members[0]
         for number, member in enumerate(members[1:], start=2):
             for name in SHARED:
@@ -80,20 +80,20 @@ class Ensemble(nn.Module):
         """What frames are while they pass through it."""
         return self.forecasters[0].dtype
 
-    def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
+    def units(self, first_frames: State) -> AffineMap:
         """The normalisation of these trajectories, the same for all members."""
-        return self.forecasters[0].units(given)
+        return self.forecasters[0].units(first_frames)
 
-    def encode_context(self, context: Float[Tensor, "b t k *grid"]) -> Float[Tensor, "b t k *grid"]:
-        """Known fields in normalised units."""
+    def encode_context(self, context: ContextFields) -> ContextFields:
+        """Context fields in normalised units."""
         return self.forecasters[0].encode_context(context)
 
-    def outside(self, context: Float[Tensor, "b t k *grid"]) -> Outside:
+    def find_mask(self, context: ContextFields) -> Mask:
         """Where there are no data."""
-        return self.forecasters[0].outside(context)
+        return self.forecasters[0].find_mask(context)
 
     def copies(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
-        """Of how many interleaved copies of the trained grid forecasts consist, those of the first member."""
+        """How many interleaved copies of the training grid a forecast of the first member has along each axis."""
         return self.forecasters[0].copies(grid, spacing=spacing)
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
@@ -102,31 +102,21 @@ class Ensemble(nn.Module):
         return tuple(max(points) for points in zip(*wanted, strict=True))
 
     def forward(
-        self,
-        state: Float[Tensor, "b t c *grid"],
-        context: Float[Tensor, "b t k *grid"],
-        *,
-        spacing: Sequence[float] | None = None,
+        self, state: State, context: ContextFields, *, spacing: Sequence[float] | None = None
     ) -> Float[Tensor, "b s c *grid"]:
-        """The mean next frame of every slot that all members answer for."""
+        """The mean of the next frames, at the time steps that all members predict."""
         answers = [member(state, context, spacing=spacing) for member in self.forecasters]
-        slots = min(answer.shape[1] for answer in answers)
-        return torch.stack([answer[:, answer.shape[1] - slots :] for answer in answers]).mean(0)
+        steps = min(answer.shape[1] for answer in answers)
+        return torch.stack([answer[:, answer.shape[1] - steps :] for answer in answers]).mean(0)
 
-    def start(
-        self,
-        state: Float[Tensor, "b t c *grid"],
-        context: Float[Tensor, "b t k *grid"],
-        *,
-        spacing: Sequence[float] | None = None,
-    ) -> EnsembleState:
+    def start(self, state: State, context: ContextFields, *, spacing: Sequence[float] | None = None) -> EnsembleState:
         """Begin streaming with every member."""
         return EnsembleState(tuple(m.start(state, context, spacing=spacing) for m in self.forecasters), ())
 
     def step(
-        self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: EnsembleState
-    ) -> tuple[Float[Tensor, "b c *grid"], EnsembleState]:
-        """One step of every member from its own newest frame (at first the given one), and their mean."""
+        self, frame: Frame, context: Float[Tensor, "b k *grid"], state: EnsembleState
+    ) -> tuple[Frame, EnsembleState]:
+        """One step of every member from its own newest frame (at first `frame`), and their mean."""
         newest = state.frames or (frame,) * len(self.members)
         stepped = [
             member.step(own, context, inner)

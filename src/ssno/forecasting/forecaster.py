@@ -10,7 +10,7 @@ Between `encode` and `decode` everything is in normalised units; `ssno.forecasti
 disk a forecaster is a model folder (`ssno.models.pretrained`) whose config.json also holds units and window; what
 training adds to it, and how it is read again, is in `ssno.runs.load`.
 
-Axes: b trajectory, t time slot, c state field, k context field, then the grid.
+Axes: b trajectory, t time step, c state field, k context field, then the grid.
 """
 
 import dataclasses
@@ -29,21 +29,22 @@ from ssno.base.device import WITHOUT_FLOAT64
 from ssno.data.envelope import Envelope
 from ssno.data.normalise import AffineMap, Normalisers
 from ssno.data.windows import ContextTime, Window, sliding_windows
-from ssno.forecasting.quadrature_weights import Outside, find_outside, hold
+from ssno.forecasting.metrics import Mask, State, apply_mask, find_mask
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import OperatorState, Spacing
 from ssno.models.pretrained import CONFIG, FORMAT, VERSION, save_weights
 from ssno.native.engine import Precision, check_precision, computing
 from ssno.transforms.periodic import resample
 
-# Streaming for any module: keep the last K inputs and call `forward` on them.
-#
-# Our own models stream with cached features. A module of the user's needs only
-# `forward(frames (b, t, c, *grid)) -> (b, t, c_out, *grid)`; this gives it `start` and `step`.
+ContextFields = Float[Tensor, "b t k *grid"]
+Frame = Float[Tensor, "b c *grid"]
 
 
 class Windowed(nn.Module):
-    """A module with `forward` alone, made to stream over a window of the last `size` frames."""
+    """Gives `start` and `step` to a module of the user's with `forward(frames) -> frames` alone.
+
+    The last `size` frames are kept and passed to `forward`; our own models stream with cached features instead.
+    """
 
     def __init__(self, module: nn.Module, *, size: int):
         super().__init__()
@@ -54,33 +55,30 @@ class Windowed(nn.Module):
         return self.module(frames, **options)
 
     def start(self, first_frames: Tensor, *, spacing: Spacing = None) -> OperatorState:
-        """Keep the given frames but the newest."""
+        """Keep all input frames but the newest."""
         return OperatorState(first_frames[:, :-1][:, -self.size :], spacing)
 
     def step(self, frame: Tensor, state: OperatorState) -> tuple[Tensor, OperatorState]:
-        """Append the newest frame, predict, forget the oldest."""
+        """Append the newest frame, predict, drop the oldest."""
         frames = torch.cat([state.buffer, frame[:, None]], dim=1)[:, -self.size :]
         options = {} if state.spacing is None else {"spacing": state.spacing}
         return self.module(frames, **options)[:, -1], OperatorState(frames, state.spacing)
 
 
-# A forecaster: a model, the units it works in, and the grid it was trained on.
-
-
 class Forecaster(nn.Module):
-    """A trained (or to be trained) model with its normalisers.
+    """A model with its normalisation, trained or to be trained.
 
     Args:
         model: any module with the calling convention of `ssno.models.operator.NeuralOperator`.
         normalisers: of the state and the context fields, fitted on training data.
         predict_increment: the model predicts changes instead of frames.
         window: how many frames it sees and from which it starts.
-        context_time: context of a slot is that of its own frame ("input") or of the one it predicts ("target").
-        spacing: the grid spacing that the weights refer to, that of the training data.
-        spacings: those of all grids that it is trained on, if they are several: it works on them as they are.
-        precision: of the model's activations (`ssno.native.engine`); frames come back as they were given.
-        mask: the known field that says where there are no data (`ssno.forecasting.quadrature_weights`).
-        envelope: what the training data looked like, to which forecasts are held (`ssno.forecasting.watch`).
+        context_time: the context of a time step is that of its input frame ("input") or of the next ("target").
+        spacing: the grid spacing of the training data, which the weights refer to.
+        spacings: those of all grids it is trained on, if there are several: it works on them as they are.
+        precision: of the model's activations (`ssno.native.engine`); frames keep their dtype.
+        mask: the context field that is 1 where there are no data.
+        envelope: the range of the training data, with which forecasts are compared (`ssno.forecasting.divergence`).
     """
 
     def __init__(
@@ -100,7 +98,7 @@ class Forecaster(nn.Module):
         super().__init__()
         check_precision(precision)
         if mask is not None and mask not in normalisers.context.fields:
-            raise ValueError(f"`mask` must be one of the known fields {normalisers.context.fields}, got {mask!r}.")
+            raise ValueError(f"`mask` must be one of the context fields {normalisers.context.fields}, got {mask!r}.")
         self.model, self.precision, self.mask, self.envelope = model, precision, mask, envelope
         self.window = window or Window()
         streams = hasattr(model, "start") and hasattr(model, "step")
@@ -121,12 +119,12 @@ class Forecaster(nn.Module):
 
     @property
     def frames_as_channels(self) -> int:
-        """K if the model takes its last K frames as channels, 0 if it maps slot by slot."""
+        """K if the model takes its last K frames as channels, 0 if it takes them along the time axis."""
         return getattr(self.model, "frames_as_channels", 0)
 
     @property
     def trained_steps(self) -> int | None:
-        """How many steps its training trajectories go on after the given frames, if that is recorded."""
+        """Steps of the training trajectories after the input frames, if that is recorded."""
         return None if self.envelope is None else len(self.window.plan(self.envelope.frames).predicted)
 
     @property
@@ -136,12 +134,12 @@ class Forecaster(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the weights of the model are kept in, and frames while they pass through it."""
+        """Of the model's weights, and of frames while they pass through it."""
         kinds = (parameter.dtype for parameter in self.model.parameters() if parameter.is_floating_point())
         return next(kinds, self.increment_scale.dtype)
 
     def in_precision(self, precision: Precision) -> "Forecaster":
-        """Compute in this precision from now on: weights become float32, or float64 if that is asked for."""
+        """Compute in this precision from now on: weights become float64 for "float64", else float32."""
         check_precision(precision)
         if precision == "float64" and self.device.type in WITHOUT_FLOAT64:
             raise ValueError(f"`precision` is 'float64', which {self.device.type} does not have. Use `device='cpu'`.")
@@ -161,28 +159,26 @@ class Forecaster(nn.Module):
         """Inside, the model computes in the forecaster's precision."""
         return computing(self.model, self.precision, device=self.device)
 
-    def units(self, given: Float[Tensor, "b t c *grid"]) -> AffineMap:
-        """The normalisation of these trajectories; it may look at given frames only."""
-        return self.normalisers.state.bind(given if self.normalisers.state.method == "per_sample_minmax" else None)
+    def units(self, first_frames: State) -> AffineMap:
+        """The normalisation of these trajectories, which may depend on their input frames."""
+        return self.normalisers.state.bind(
+            first_frames if self.normalisers.state.method == "per_sample_minmax" else None
+        )
 
-    def encode_context(self, context: Float[Tensor, "b t k *grid"]) -> Float[Tensor, "b t k *grid"]:
-        """Known fields in normalised units."""
+    def encode_context(self, context: ContextFields) -> ContextFields:
+        """Context fields in normalised units."""
         return self.normalisers.context.encode(context) if context.shape[2] else context
 
-    def outside(self, context: Float[Tensor, "b t k *grid"]) -> Outside:
-        """Where there are no data, from known fields in either units."""
-        return find_outside(context, None if self.mask is None else self.normalisers.context.fields.index(self.mask))
+    def find_mask(self, context: ContextFields) -> Mask:
+        """Where there are no data, from context fields in either units."""
+        return find_mask(context, None if self.mask is None else self.normalisers.context.fields.index(self.mask))
 
     def forward(
-        self,
-        state: Float[Tensor, "b t c *grid"],
-        context: Float[Tensor, "b t k *grid"],
-        *,
-        spacing: Sequence[float] | None = None,
+        self, state: State, context: ContextFields, *, spacing: Sequence[float] | None = None
     ) -> Float[Tensor, "b s c *grid"]:
-        """The next frame of every slot, in normalised units (teacher forcing).
+        """The next frame after every input frame, in normalised units (teacher forcing).
 
-        Models that take K frames as channels answer for slots K - 1 and later only.
+        Models that take K frames as channels predict after frame K - 1 and later ones only.
         """
         grid, taken = state.shape[3:], self.frames_as_channels
         working = self.working_grid(grid, spacing=spacing)
@@ -191,7 +187,7 @@ class Forecaster(nn.Module):
             return resample(finer, grid)
         inputs = torch.cat([state, context], dim=2)
         other = self.spacing_for_model(spacing)
-        options = {} if other is None else {"spacing": other}  # a module of the user's may not know the word
+        options = {} if other is None else {"spacing": other}  # a module of the user's may not take it
         inputs = inputs.to(self.dtype)
         if not taken:
             with self.computing():
@@ -202,32 +198,26 @@ class Forecaster(nn.Module):
             answer = self.model(windows.flatten(0, 1), **options)[:, -1].unflatten(0, windows.shape[:2])
         return self._next(state[:, taken - 1 :], answer)
 
-    def start(
-        self,
-        state: Float[Tensor, "b t c *grid"],
-        context: Float[Tensor, "b t k *grid"],
-        *,
-        spacing: Sequence[float] | None = None,
-    ) -> OperatorState:
-        """Begin streaming from given frames, normalised; the newest is for the first `step` to take."""
+    def start(self, state: State, context: ContextFields, *, spacing: Sequence[float] | None = None) -> OperatorState:
+        """Begin streaming from normalised input frames; the newest is passed to the first `step`."""
         inputs = torch.cat([state, context], dim=2).to(self.dtype)
         with self.computing():
             return self.streaming.start(inputs, spacing=self.spacing_for_model(spacing))
 
     def step(
-        self, frame: Float[Tensor, "b c *grid"], context: Float[Tensor, "b k *grid"], state: OperatorState
-    ) -> tuple[Float[Tensor, "b c *grid"], OperatorState]:
-        """One step in normalised units: the newest frame in, the next one out, held where there are no data."""
-        outside = self.outside(context[:, None])
-        if self.context_time == "input":  # known fields are those of the frame that comes in
-            frame = hold(frame[:, None], outside)[:, 0]
+        self, frame: Frame, context: Float[Tensor, "b k *grid"], state: OperatorState
+    ) -> tuple[Frame, OperatorState]:
+        """One step in normalised units: the newest frame in, the next one out, 0 where there are no data."""
+        mask = self.find_mask(context[:, None])
+        if self.context_time == "input":  # context fields are those of the input frame
+            frame = apply_mask(frame[:, None], mask)[:, 0]
         with self.computing():
             answer, state = self.streaming.step(torch.cat([frame, context], dim=1).to(self.dtype), state)
         following = self._next(frame[:, None], answer[:, None])
-        return (following if self.context_time == "input" else hold(following, outside))[:, 0], state
+        return (following if self.context_time == "input" else apply_mask(following, mask))[:, 0], state
 
     def working_grid(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
-        """The grid on which to forecast frames given on `grid`: the same, unless the model prefers another one."""
+        """The grid on which frames on `grid` are forecast: the same, unless the model prefers another one."""
         other = self.spacing_for_model(spacing)
         wanted = getattr(self.model, "working_grid", None)
         known = spacing is not None and any(
@@ -237,15 +227,12 @@ class Forecaster(nn.Module):
         return tuple(grid) if other is None or wanted is None or known else wanted(grid, spacing=other)
 
     def copies(self, grid: Sequence[int], *, spacing: Sequence[float] | None = None) -> tuple[int, ...]:
-        """Of how many interleaved copies of the trained grid a forecast on `grid` consists along each axis."""
+        """How many interleaved copies of the training grid a forecast on `grid` has along each axis."""
         other, counted = self.spacing_for_model(spacing), getattr(self.model, "copies", None)
         return (1,) * len(grid) if other is None or counted is None else counted(grid, spacing=other)
 
     def spacing_for_model(self, spacing: Sequence[float] | None) -> Sequence[float] | None:
-        """The spacing as the model takes it, None on the grid that its weights refer to.
-
-        A model measures it in units of its own reference; what counts is the ratio to `self.spacing`, the one owner.
-        """
+        """The spacing in units of the model's own reference; None on the grid that its weights refer to."""
         if spacing is None or self.spacing is None or tuple(spacing) == self.spacing:
             return None
         config = getattr(self.model, "config", None)
@@ -256,7 +243,7 @@ class Forecaster(nn.Module):
         ]
 
     def describe(self) -> dict[str, Any]:
-        """Everything but the weights, as JSON values. A module without a `config` of ours is called by its class."""
+        """Everything but the weights, as JSON values; a module without a `config` of ours by the name of its class."""
         config = getattr(self.model, "config", None)
         described: dict[str, Any] = {"model": type(self.model).__name__}
         if isinstance(config, OperatorConfig):
@@ -279,7 +266,7 @@ class Forecaster(nn.Module):
     def save(self, folder: str | Path, **sections: Any) -> None:
         """Write config.json and model.safetensors; `ssno.load_forecaster(folder)` reads them.
 
-        `sections` are added to config.json. A module of your own is not written, only its weights: give one to fill,
+        `sections` are added to config.json. Of a module of your own only the weights are written: read them with
         `load_forecaster(folder, model=module)`, or register how to build it (`ssno.register_model`).
         """
         self.save_config(folder, **sections)

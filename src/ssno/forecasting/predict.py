@@ -2,9 +2,10 @@
 
     predict(load_forecaster("runs/ks-ssno"), load_dataset("now.h5", "all"), "next.h5", steps=1000)
 
-The last frames of every trajectory are given (as many as the model looks at); what follows is predicted in batches of
-trajectories and written in blocks of frames, so memory depends on neither the horizon nor the number of trajectories.
-The file appears when it is whole and is read like any dataset (`ssno.data.storage` has the layout).
+The last frames of every trajectory are the input (as many as the model takes); the following ones are predicted in
+batches of trajectories and written in blocks of frames, so memory depends on neither the horizon nor the number of
+trajectories. The file appears when it is complete and is read like any dataset (`ssno.data.storage` has the
+layout).
 
 Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
@@ -22,27 +23,35 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base.atomic_write import whole_file
+from ssno.base.checks import require_one_of, require_positive
 from ssno.base.provenance import provenance
 from ssno.data.context import context_is_constant
 from ssno.data.errors import DataError
 from ssno.data.storage import FrameWriter, Layout, block_frames
 from ssno.data.trajectories import Trajectories
-from ssno.forecasting.divergence import Divergence, ForecastDiverged, OnDivergence
+from ssno.forecasting.divergence import (
+    Departure,
+    Divergence,
+    ForecastDiverged,
+    ForecastWatch,
+    OnDivergence,
+    first_departures,
+)
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import stream
-from ssno.forecasting.watch import Departure, ForecastWatch, first_departures
 
 Report = Callable[[int, int], None]
-TRIAL_STEPS = 3
+TIMED_STEPS = 3
 
 
 @dataclass(frozen=True)
 class Job:
-    """A forecast to be made: what is given, how far it goes, when its frames are."""
+    """A forecast to be made: its input frames, its steps and their times."""
 
     forecaster: Forecaster
     data: Trajectories
-    given: range
+    inputs: range
+    """Frames of the data that are the input."""
     steps: int
     times: Float[np.ndarray, " t"]
     constant_context: bool
@@ -57,22 +66,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A forecast that was made: where it is, how large, and what went wrong with which trajectory."""
+    """A forecast that was made: where it is, how large, and which trajectories diverged."""
 
     path: Path
     trajectories: int
     steps: int
-    """Frames that were written of each."""
+    """Frames written of each."""
     times: tuple[float, float]
-    runaways: tuple[Divergence, ...]
+    divergences: tuple[Divergence, ...]
     seconds: float
     steps_asked: int
     trained_steps: int | None
-    """How far training trajectories went, if the forecaster knows."""
+    """Steps of the training trajectories, if recorded."""
     departures: tuple[Departure, ...]
-    """What left the training data, each quantity once: where it did so first."""
+    """Quantities that left the range of the training data, each once: where it did so first."""
     recorded: bool
-    """The forecaster knows its training data; else departures are from given frames and units."""
+    """The range of the training data is recorded; else departures are from the input frames and units."""
 
 
 def plan_prediction(
@@ -80,37 +89,36 @@ def plan_prediction(
     data: Trajectories,
     *,
     steps: int,
-    given: int | None = None,
+    input_frames: int | None = None,
     time_step: float | None = None,
 ) -> Job:
     """Check that this forecast can be made, before anything is computed.
 
     Args:
         forecaster: what predicts.
-        data: trajectories whose first `given` frames (all, if not said) are known.
+        data: trajectories; forecasts start from their first `input_frames` frames (by default all).
         steps: how many frames to predict after them.
-        time_step: time between frames, if the data hold a single one.
+        time_step: time between frames, if the data have a single one.
     """
-    if steps < 1:
-        raise ValueError(f"`steps` must be at least 1, got {steps}.")
+    require_positive("steps", steps)
     frames = len(data.times)
-    end = frames if given is None else given
+    end = frames if input_frames is None else input_frames
     if not 1 <= end <= frames:
-        raise ValueError(f"`given` must lie between 1 and the {frames} frames of {data.name!r}, got {given}.")
+        raise ValueError(f"`input_frames` must be from 1 to the {frames} frames of {data.name!r}, got {input_frames}.")
     for what, names, wanted in (
         ("fields", data.fields, forecaster.normalisers.state.fields),
-        ("known fields", data.context_fields, forecaster.normalisers.context.fields),
+        ("context fields", data.context_fields, forecaster.normalisers.context.fields),
     ):
         if names != wanted:
             raise DataError(
-                f"{data.name!r} has the {what} {names}, but the model was trained with {wanted}. Name and order them "
-                "alike (for plain arrays with `fields`), or take another run."
+                f"{data.name!r} has the {what} {names}, but the model was trained with {wanted}. Use the same names in "
+                "the same order (for plain arrays with `fields`), or another run."
             )
     if time_step is not None and not 0 < time_step < np.inf:
         raise ValueError(f"`time_step` must be positive and finite, got {time_step:g}.")
     if time_step is None:
         if frames < 2:
-            raise DataError(f"{data.name!r} has one frame, so the time between frames is unknown. Give `time_step`.")
+            raise DataError(f"{data.name!r} has one frame, so the time between frames is unknown. Pass `time_step`.")
         time_step = data.time_step
     seen = range(max(0, end - forecaster.window.seen), end)
     used = data.select(time_index=slice(seen.start, end + steps))
@@ -124,8 +132,8 @@ def plan_prediction(
     )
     if data.context_fields and not job.constant_context and steps > frames - end:
         raise DataError(
-            f"The known fields {data.context_fields} of {data.name!r} last for {frames - end} steps after the {end} "
-            f"given frames, asked for {steps}. Give fewer frames with `given`, or a file that knows them for longer."
+            f"{data.name!r} has its context fields {data.context_fields} for {frames - end} steps after the {end} "
+            f"input frames, but {steps} are to be predicted. Use fewer `input_frames`, or a longer file."
         )
     return job
 
@@ -136,41 +144,39 @@ def predict(
     path: str | Path,
     *,
     steps: int,
-    given: int | None = None,
+    input_frames: int | None = None,
     time_step: float | None = None,
     batch_size: int = 16,
     overwrite: bool = False,
     on_divergence: OnDivergence = "stop",
     report: Report = lambda done, total: None,
 ) -> Prediction:
-    """Forecast `steps` frames after the given ones of every trajectory and write them to `path`.
+    """Forecast `steps` frames after the input frames of every trajectory and write them to `path`.
 
-    The file says in its attributes what the watch saw (`ssno.forecasting.watch`): `steps_asked`, `trained_steps`,
-    `outside_training` and `divergence`, the latter two only if there is anything to say.
+    Attributes of the file tell how far to trust it (`ssno.forecasting.divergence`): `steps_asked`, `trained_steps`, and
+    if there are any, departures from the training data (`outside_training`) and diverged forecasts (`divergence`).
 
     Args:
         forecaster: what `train` returned or `load_forecaster` read.
-        data: trajectories to start from; only the last given frames and the known fields are read.
+        data: trajectories to start from; only the last input frames and the context fields are read.
         path: the new HDF5 file.
         steps: how many frames to predict.
-        given: how many frames of `data` count as known, from the first; all if not said.
-        time_step: time between frames, if `data` holds a single one.
+        input_frames: predict after this many frames of `data`; by default after all of them.
+        time_step: time between frames, if `data` has a single one.
         batch_size: trajectories forecast together; changes memory and speed, not results.
         overwrite: replace an existing file.
-        on_divergence: "stop" writes the frames before the first trajectory ran away, of all trajectories;
-            `ForecastDiverged` if there are none. "continue" writes all that was asked for, as it comes.
+        on_divergence: "stop" writes, of all trajectories, the frames before the first one diverges; raises
+            `ForecastDiverged` if there are none. "continue" writes all `steps`.
         report: called with (frames done, frames in all).
     """
     began, path = time.monotonic(), Path(path)
-    if batch_size < 1:
-        raise ValueError(f"`batch_size` must be at least 1, got {batch_size}.")
-    if on_divergence not in get_args(OnDivergence):
-        raise ValueError(f"`on_divergence` must be one of {get_args(OnDivergence)}, got {on_divergence!r}.")
+    require_positive("batch_size", batch_size)
+    require_one_of("on_divergence", on_divergence, get_args(OnDivergence))
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists already. Choose another name, or say `overwrite`.")
+        raise FileExistsError(f"{path} exists already. Choose another name, or pass `overwrite=True`.")
     if path.exists() and is_source(path, data):
-        raise FileExistsError(f"{path} holds the data that are forecast, so it is never replaced. Choose another name.")
-    job = plan_prediction(forecaster, data, steps=steps, given=given, time_step=time_step)
+        raise FileExistsError(f"{path} has the data to start from, so it is never replaced. Choose another name.")
+    job = plan_prediction(forecaster, data, steps=steps, input_frames=input_frames, time_step=time_step)
     layout = Layout(
         # Another name, because conventions of a dataset (thinned frames, published splits) are not its forecasts'.
         name=f"{data.name.removesuffix('-forecast')}-forecast",
@@ -184,14 +190,14 @@ def predict(
             "generator": "ssno predict",
             "generator_version": provenance()["ssno"],
             "commit": provenance()["commit"],
-            "given_frames": len(job.given),
-            "last_given_time": float(data.times[job.given[-1]]),
+            "input_frames": len(job.inputs),
+            "last_input_time": float(data.times[job.inputs[-1]]),
             "steps_asked": steps,
             **({} if forecaster.trained_steps is None else {"trained_steps": forecaster.trained_steps}),
             **({} if forecaster.mask is None else {"mask_field": forecaster.mask}),
         },
     )
-    runaways, departures, kept, recorded = list[Divergence](), list[Departure](), steps, forecaster.envelope is not None
+    divergences, departures, good, recorded = list[Divergence](), list[Departure](), steps, bool(forecaster.envelope)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         whole_file(path) as partial,
@@ -199,21 +205,29 @@ def predict(
     ):
         for first in range(0, len(data), batch_size):
             rows = range(first, min(first + batch_size, len(data)))
-            watch = _forecast(job, rows, kept, writer, report, on_divergence)
-            runaways += watch.runaways(first_trajectory=first)
+            watch = _forecast(job, rows, good, writer, report, on_divergence)
+            divergences += watch.divergences(first_trajectory=first)
             departures += watch.departures(first_trajectory=first)
             if on_divergence == "stop":
-                kept = watch.good_steps
-            if kept == 0:
-                raise ForecastDiverged(min(runaways, key=lambda one: one.step))
+                good = watch.good_steps
+            if good == 0:
+                raise ForecastDiverged(min(divergences, key=lambda one: one.step))
         found = first_departures(departures)
-        writer.truncate(kept)
+        writer.truncate(good)
         writer.remark("outside_training", [one.words(recorded=recorded) for one in found])
-        writer.remark("divergence", [one.words() for one in runaways])
-    ends = (float(job.times[0]), float(job.times[kept - 1]))
-    seconds = time.monotonic() - began
-    more = (steps, forecaster.trained_steps, found, recorded)
-    return Prediction(path, len(data), kept, ends, tuple(runaways), seconds, *more)
+        writer.remark("divergence", [one.words() for one in divergences])
+    return Prediction(
+        path=path,
+        trajectories=len(data),
+        steps=good,
+        times=(float(job.times[0]), float(job.times[good - 1])),
+        divergences=tuple(divergences),
+        seconds=time.monotonic() - began,
+        steps_asked=steps,
+        trained_steps=forecaster.trained_steps,
+        departures=found,
+        recorded=recorded,
+    )
 
 
 def is_source(path: Path, data: Trajectories) -> bool:
@@ -223,13 +237,13 @@ def is_source(path: Path, data: Trajectories) -> bool:
     return any(stamp is not None and path.samefile(stamp.path) for stamp in stamps)
 
 
-def trial(job: Job, *, batch_size: int) -> float:
-    """Seconds that the whole forecast will take, from a few steps of its first batch."""
+def estimate_seconds(job: Job, *, batch_size: int) -> float:
+    """Seconds that the forecast will take, from a few steps of its first batch."""
     rows = range(min(batch_size, len(job.data)))
     first, context = _start(job, rows)
     frames = stream(job.forecaster, first, context=context, spacing=job.data.spacing)
     next(frames)
-    began, steps = time.perf_counter(), min(TRIAL_STEPS, job.steps)
+    began, steps = time.perf_counter(), min(TIMED_STEPS, job.steps)
     for _ in islice(frames, max(0, steps - 1)):
         pass
     per_step = (time.perf_counter() - began) / max(1, steps - 1)
@@ -237,39 +251,39 @@ def trial(job: Job, *, batch_size: int) -> float:
 
 
 def _start(job: Job, rows: range) -> tuple[Tensor, Callable[[int], Tensor] | None]:
-    """Given frames of some trajectories, and the known fields as a function of the frame's number."""
+    """Input frames of some trajectories, and the context fields as a function of the frame's number."""
     some = job.data.select(indices=rows)
-    first = some.select(time_index=list(job.given)).read(slice(None)).state.to(job.forecaster.device)
+    first = some.select(time_index=list(job.inputs)).read(slice(None)).state.to(job.forecaster.device)
     if not job.data.context_fields:
         return first, None
     if job.constant_context:
-        known = some.select(time_index=[job.given[-1]]).read(slice(None)).context[:, 0]
-        return first, lambda number: known
+        constant = some.select(time_index=[job.inputs[-1]]).read(slice(None)).context[:, 0]
+        return first, lambda number: constant
     blocks = _Blocks(some, block_frames(job.data.shape[3:], len(job.data.times)))
-    return first, lambda number: blocks(job.given[0] + number)
+    return first, lambda number: blocks(job.inputs[0] + number)
 
 
 class _Blocks:
-    """Known fields frame by frame, read from the file a block at a time."""
+    """Context fields frame by frame, read from the file a block at a time."""
 
     def __init__(self, data: Trajectories, size: int):
-        self.data, self.size, self.held = data, size, -1
+        self.data, self.size, self.number = data, size, -1
         self.block = torch.empty(0)
 
     def __call__(self, frame: int) -> Float[Tensor, "b k *grid"]:
         wanted, inside = divmod(frame, self.size)
-        if wanted != self.held:
+        if wanted != self.number:
             index = list(range(wanted * self.size, min((wanted + 1) * self.size, len(self.data.times))))
             # The state of later frames is not known yet and may be anything, NaN included.
             self.block = self.data.select(time_index=index).read(slice(None), finite=False).context
-            self.held = wanted
+            self.number = wanted
         return self.block[:, inside]
 
 
 def _forecast(
     job: Job, rows: range, steps: int, writer: FrameWriter, report: Report, on_divergence: OnDivergence
 ) -> ForecastWatch:
-    """One batch of trajectories, block by block, until `steps` or until one diverges and that ends it."""
+    """One batch of trajectories, block by block, until `steps` or, with "stop", until one diverges."""
     first, context = _start(job, rows)
     watch = ForecastWatch(
         job.forecaster,
@@ -288,9 +302,9 @@ def _forecast(
             if watch.look_at(frame):
                 stop, state = begins + number + 1, state[:, : number + 1]
                 break
-        numbers = range(len(job.given) + begins, len(job.given) + stop)
-        known = None if context is None else torch.stack([context(number) for number in numbers], dim=1).numpy()
-        writer.write(rows.start, begins, state.numpy(), known)
+        numbers = range(len(job.inputs) + begins, len(job.inputs) + stop)
+        fields = None if context is None else torch.stack([context(number) for number in numbers], dim=1).numpy()
+        writer.write(rows.start, begins, state.numpy(), fields)
         return watch.stops and watch.diverged
 
     for begins in range(0, steps, writer.block):

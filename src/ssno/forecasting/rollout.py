@@ -1,17 +1,16 @@
 """Forecasts: feed a model its own predictions, in physical units, one frame at a time.
 
-Memory does not grow with the horizon: the model keeps the features of the last K frames, and `stream` hands out one
-frame after the other.
+Memory does not grow with the horizon: the model keeps the features of the last K frames, and `stream` yields one frame
+after the other.
 
-A model may prefer another grid of the same box to the one that frames are given on (`working_grid`). Then the whole
-forecast runs there, and each frame is brought back when it is handed out: what a model adds beyond the waves of the
-given grid stays in the forecast.
+A model may prefer another grid of the same box to that of the input frames (`working_grid`). Then the forecast runs on
+that grid, and only the frames that are yielded are resampled: finer scales stay in the forecast.
 
 Axes: b trajectory, t frame, c state field, k context field, then the grid.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import torch
@@ -20,8 +19,8 @@ from torch import Tensor
 
 from ssno.base.device import choose_device
 from ssno.forecasting.ensemble import Ensemble
-from ssno.forecasting.forecaster import Forecaster, rescaled
-from ssno.forecasting.quadrature_weights import hold
+from ssno.forecasting.forecaster import Forecaster, Frame, rescaled
+from ssno.forecasting.metrics import State, apply_mask
 from ssno.transforms.periodic import resample
 
 Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *grid"]] | None
@@ -29,24 +28,24 @@ Context = Float[Tensor, "b s k *grid"] | Callable[[int], Float[Tensor, "b k *gri
 
 def rollout(
     forecaster: Forecaster | Ensemble,
-    first_frames: Float[Tensor, "b t c *grid"],
+    first_frames: State,
     steps: int,
     *,
     context: Context = None,
     spacing: Sequence[float] | None = None,
     device: str | torch.device | None = None,
-    watch: Callable[[Float[Tensor, "b c *grid"]], bool] | None = None,
+    watch: Callable[[Frame], bool] | None = None,
 ) -> Float[Tensor, "b made c *grid"]:
-    """Forecast `steps` frames after the given ones; they come back to the device of those.
+    """Forecast `steps` frames after the input frames, returned on the device of those.
 
     Args:
         forecaster: what `train` returned or `load_forecaster` read.
-        first_frames: given frames (batch, time, channel, *grid) in physical units, the newest last.
+        first_frames: input frames (batch, time, channel, *grid) in physical units, the newest last.
         steps: how many frames to predict.
-        context: known fields at the times of the given and the predicted frames, if the model uses any.
+        context: context fields at the times of the input and the predicted frames, if the model uses any.
         spacing: grid spacing, if it differs from the training grid.
         device: move the forecaster there first (`ssno.base.device`); by default it computes where it is.
-        watch: is shown every frame as it comes, and ends the forecast there by saying True (`ForecastWatch.look_at`).
+        watch: called with every predicted frame; ends the forecast by returning True (`ForecastWatch.look_at`).
     """
     if steps < 1:
         raise ValueError(f"`steps` must be at least 1, got {steps}.")
@@ -63,28 +62,31 @@ def rollout(
 
 def stream(
     forecaster: Forecaster | Ensemble,
-    first_frames: Float[Tensor, "b t c *grid"],
+    first_frames: State,
     *,
     context: Context = None,
     spacing: Sequence[float] | None = None,
-) -> Iterator[Float[Tensor, "b c *grid"]]:
-    """Predicted frames one by one, for as long as they are asked for (and context lasts), on the forecaster's device.
+) -> Iterator[Frame]:
+    """Predicted frames one by one, without end (or until `context` ends), on the forecaster's device.
 
-    `context` may be a function of a frame's number, counted from the first given one: then known fields are fetched
-    when their time has come, and memory does not grow with the horizon.
+    `context` may be a function of a frame's number, counted from the first input frame: then context fields are read
+    one frame at a time, and memory does not grow with the horizon.
     """
-    check_given(forecaster, first_frames, context)
+    _check_inputs(forecaster, first_frames, context)
     first_frames = first_frames.to(forecaster.device)
-    given, known = first_frames.shape[1], known_fields(first_frames, context)
-    units, grid, stated = forecaster.units(first_frames), first_frames.shape[3:], known
+    inputs, fields_on_grid = first_frames.shape[1], context_reader(first_frames, context)
+    units, grid = forecaster.units(first_frames), first_frames.shape[3:]
     working = forecaster.working_grid(grid, spacing=spacing)
     if working != tuple(grid):
-        first_frames, known = resample(first_frames, working), resampled(known, working)
+        first_frames = resample(first_frames, working)
         assert spacing is not None, "another grid than that of training has a spacing"
         spacing = rescaled(spacing, grid, working)
 
-    def encoded(context: Tensor) -> Tensor:
-        return forecaster.encode_context(context).to(forecaster.dtype)
+    def fields(first: int, stop: int) -> Tensor:
+        return resample(fields_on_grid(first, stop), working)
+
+    def encoded(first: int, stop: int) -> Tensor:
+        return forecaster.encode_context(fields(first, stop)).to(forecaster.dtype)
 
     ahead = 1 if forecaster.context_time == "target" else 0
     was_training = forecaster.training
@@ -93,30 +95,29 @@ def stream(
         with torch.inference_mode():
             frames = units.encode(first_frames).to(forecaster.dtype)  # frames are fed back in the model's own numbers
             if forecaster.mask is not None:
-                frames = hold(frames, forecaster.outside(known(0, given)))
-            earlier = encoded(known(ahead, ahead + given - 1))
-            # The slot of the newest frame belongs to the first step; here it only has to have the right shape.
-            placeholder = earlier[:, -1:] if given > 1 else encoded(known(0, 1))
+                frames = apply_mask(frames, forecaster.find_mask(fields(0, inputs)))
+            earlier = encoded(ahead, ahead + inputs - 1)
+            # The context of the newest frame is passed to the first step; here it only has to have the right shape.
+            placeholder = earlier[:, -1:] if inputs > 1 else encoded(0, 1)
             state: Any = forecaster.start(frames, torch.cat([earlier, placeholder], dim=1), spacing=spacing)
             frame = frames[:, -1]
-        slot, number = given - 1 + ahead, given
-        while True:
+        for number in count(inputs):
             with torch.inference_mode():
-                now = encoded(known(slot, slot + 1))[:, 0]
+                now = encoded(number - 1 + ahead, number + ahead)[:, 0]
                 frame, state = forecaster.step(frame, now, state)
                 if forecaster.mask is not None:
-                    frame = hold(frame[:, None], forecaster.outside(known(number, number + 1)))[:, 0]
+                    frame = apply_mask(frame[:, None], forecaster.find_mask(fields(number, number + 1)))[:, 0]
                 decoded = resample(units.decode(frame[:, None])[:, 0].to(first_frames.dtype), grid)
                 if forecaster.mask is not None:
-                    decoded = hold(decoded[:, None], forecaster.outside(stated(number, number + 1)))[:, 0]
+                    mask = forecaster.find_mask(fields_on_grid(number, number + 1))
+                    decoded = apply_mask(decoded[:, None], mask)[:, 0]
             yield decoded
-            slot, number = slot + 1, number + 1
     finally:
         forecaster.train(was_training)
 
 
-def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -> Callable[[int, int], Tensor]:
-    """A function (first, stop) -> (b, stop - first, k, *grid) that gives the known fields of some frames."""
+def context_reader(first_frames: State, context: Context) -> Callable[[int, int], Tensor]:
+    """A function (first, stop) -> (b, stop - first, k, *grid) that returns the context fields of some frames."""
     if context is None:
         return lambda first, stop: first_frames.new_zeros(
             first_frames.shape[0], stop - first, 0, *first_frames.shape[3:]
@@ -130,19 +131,14 @@ def known_fields(first_frames: Float[Tensor, "b t c *grid"], context: Context) -
         if stop > context.shape[1]:
             raise ValueError(
                 f"`context` covers {context.shape[1]} frames, but that of frame {stop} is needed. "
-                "Give the known fields at the times of all frames to be predicted."
+                "Pass the context fields at the times of all frames to be predicted."
             )
         return context[:, first:stop].to(first_frames.device)
 
     return of_tensor
 
 
-def resampled(known: Callable[[int, int], Tensor], grid: Sequence[int]) -> Callable[[int, int], Tensor]:
-    """The same known fields on another grid of the same box."""
-    return lambda first, stop: resample(known(first, stop), grid)
-
-
-def check_given(forecaster: Forecaster | Ensemble, first_frames: Tensor, context: Context) -> None:
+def _check_inputs(forecaster: Forecaster | Ensemble, first_frames: Tensor, context: Context) -> None:
     """Refuse frames that do not fit the forecaster, before anything is computed."""
     fields, known = forecaster.normalisers.state.fields, forecaster.normalisers.context.fields
     if first_frames.ndim < 4 or first_frames.shape[2] != len(fields):

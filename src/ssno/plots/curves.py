@@ -167,7 +167,7 @@ def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None 
 TRUTH = "truth"
 DECADES = 10  # below the largest value; deeper is rounding
 ABOVE_TRUTH = 1e3
-"""How far above the truth a picture reaches: forecasts that run away leave it."""
+"""How far above the truth a picture reaches: diverged forecasts leave it."""
 
 
 def spectra(

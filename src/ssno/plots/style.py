@@ -45,7 +45,7 @@ def colours(values: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
 
 
 def difference_colours(forecast: Float[np.ndarray, "..."], truth: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
-    """Colour map and limits of a difference, at most the truth's range: beyond that a forecast has run away."""
+    """Colour map and limits of a difference, at most the truth's range: a larger one is that of a diverged forecast."""
     difference = np.abs(forecast - truth)
     _, low, high = colours(truth)
     limit = min(float(difference[np.isfinite(difference)].max(initial=0.0)), high - low)

@@ -16,9 +16,9 @@ from ssno.evaluation.evaluate import metric_sheet, rows_of
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.inspection import RunInspection, inspect_run
 from ssno.evaluation.record import Evaluation
-from ssno.forecasting.metrics import CORRELATED, VALID
+from ssno.forecasting.divergence import divergence_sentence
+from ssno.forecasting.metrics import CORRELATED, VALID, energy_spectrum
 from ssno.forecasting.scores import Scores
-from ssno.forecasting.spectra import energy_spectrum
 from ssno.plots.curves import Band, error_bands, loss_curves, spectra
 from ssno.plots.foils import flow_pictures
 from ssno.plots.forecasts import still_picture
@@ -125,8 +125,8 @@ def verdict(evaluation: Evaluation) -> str:
     if ratio is not None:
         better = f"{ratio:.1f} times below" if ratio >= 1 else f"{1 / ratio:.1f} times above" if ratio else ""
         sentence += f" That is {better} persistence." if better else " The data stand still: persistence is exact."
-    runaways = len({trouble.trajectory for trouble in evaluation.scores.runaways})
-    sentence += f" {runaways} forecasts ran away." if runaways else ""
+    if diverged := divergence_sentence(evaluation.scores.divergences):
+        sentence += f" {diverged}"
     return sentence + "".join(f" First sign of doubt: {one.words()}." for one in evaluation.scores.departures[:1])
 
 

@@ -18,7 +18,7 @@ from ssno.data.point_clouds import at_points, drawn_points, wall_mask
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import context_at_steps, next_frames
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.quadrature_weights import hold
+from ssno.forecasting.metrics import apply_mask
 from ssno.runs.options import Stage
 
 # A batch made ready for the loss: pieces of trajectories, or their images, normalised, with noise, true frames chosen.
@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
     """Of the grid, if it may be another than the one that weights refer to."""
     wall: Tensor | None = None
     """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
-    outside: Tensor | None = None
+    mask: Tensor | None = None
     """b t 1 *grid, where the frame after each slot has no data."""
 
 
@@ -87,9 +87,9 @@ def prepare(
     state, context = frames
     wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
     plan = window.plan(state.shape[1])
-    outside = forecaster.outside(context)
-    clean = hold(forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state), outside)
-    after = None if outside is None else outside[:, 1:]
+    mask = forecaster.find_mask(context)
+    clean = apply_mask(forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state), mask)
+    after = None if mask is None else mask[:, 1:]
     seen, known = clean[:, :-1], context_at_steps(forecaster.encode_context(context), forecaster.context_time)
     if noise and samples:
         seed, epoch, step = key
@@ -98,7 +98,7 @@ def prepare(
         )
         # Noise is added to what the model sees, never to what it should say.
         seen, known = seen + added[:, :-1, : state.shape[2]], known + added[:, :-1, state.shape[2] :]
-        seen = hold(seen, None if outside is None else outside[:, :-1])
+        seen = apply_mask(seen, None if mask is None else mask[:, :-1])
     if stage.parallel:
         # A model that takes K frames as channels has no answer before its first window.
         slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)

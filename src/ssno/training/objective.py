@@ -28,8 +28,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ssno.forecasting.cloud_scores import volume_and_surface
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.metrics import frame_errors
-from ssno.forecasting.quadrature_weights import hold
+from ssno.forecasting.metrics import apply_mask, frame_errors
 from ssno.models.operator import OperatorState
 from ssno.runs.options import Compile
 from ssno.training.batches import Prepared
@@ -146,7 +145,7 @@ class Objective(nn.Module):
     def _from(self, first: int, seen: Tensor, prepared: Prepared) -> Tensor:
         answers = self.predict(seen, prepared.known, spacing=prepared.spacing)
         answers = answers[:, first - (seen.shape[1] - answers.shape[1]) :]
-        return hold(answers, None if prepared.outside is None else prepared.outside[:, first:])
+        return apply_mask(answers, None if prepared.mask is None else prepared.mask[:, first:])
 
     def _unrolled(self, prepared: Prepared, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
         seen, known, given = prepared.seen, prepared.known, prepared.given
@@ -162,7 +161,7 @@ class Objective(nn.Module):
                 frame, state = checkpoint(self.step, frame, known[:, slot], state, use_reentrant=False)
             else:
                 frame, state = self.step(frame, known[:, slot], state)
-            if prepared.outside is not None:
-                frame = hold(frame[:, None], prepared.outside[:, slot : slot + 1])[:, 0]
+            if prepared.mask is not None:
+                frame = apply_mask(frame[:, None], prepared.mask[:, slot : slot + 1])[:, 0]
             answers.append(frame)
         return torch.stack(answers, dim=1), Carry(frame.detach(), state.detached())
