@@ -165,7 +165,7 @@ def test_tensors_without_numbers_in_memory_are_left_to_pytorch() -> None:
             assert fused(nn.Parameter(torch.randn(3)))
     for elsewhere in (torch.randn(3, device="meta"), torch.randn(3, 3).to_sparse()):
         assert not fused(elsewhere)
-        with use("fused"), pytest.raises(ValueError, match="takes float32 numbers on the CPU"):
+        with use("fused"), pytest.raises(ValueError, match="takes float32 tensors on the CPU"):
             fused(elsewhere)
 
 

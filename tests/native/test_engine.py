@@ -256,7 +256,7 @@ def test_a_fused_engine_that_cannot_be_built_says_why(monkeypatch) -> None:
 
 def test_a_fused_engine_refuses_what_it_cannot_take() -> None:
     model = SSNO(SSNOConfig.tiny()).double()
-    with use("fused"), pytest.raises(ValueError, match=r"takes float32 numbers on the CPU.*float64.*engine='auto'"):
+    with use("fused"), pytest.raises(ValueError, match=r"takes float32 tensors on the CPU.*float64.*engine='auto'"):
         model(torch.randn(1, 2, 1, 8, dtype=torch.float64))
 
 

@@ -72,7 +72,7 @@ def test_a_pytorch_without_the_matrix_product_is_named(monkeypatch, caplog) -> N
     monkeypatch.setattr(library.ctypes, "CDLL", Bare)
     with caplog.at_level(logging.INFO, logger="ssno"):
         assert library.matrix_product() == (None, None)
-    assert "multiplies matrices by itself" in caplog.text
+    assert "uses its own matrix product" in caplog.text
     assert "sgemm_" in caplog.text
 
 

@@ -1,17 +1,16 @@
 """Compile C or C++ files once, for this machine, and load them.
 
-The library lies in the user's cache folder under a name made of everything that decides its content (source, flags,
+The library is in the user's cache folder under a name made of everything that determines its content (source, flags,
 compiler and the instruction set it targets) and of the content itself:
 
     ~/.cache/ssno/scan-8b8ba9f98e76bdd1-SHA256.so
 
-So it is built again only when one of them changes, or when the file is not whole, not this user's or open to others;
-and a home folder shared by different machines holds one for each. Without a compiler, or with SSNO_NATIVE=0, there is
-no library: callers fall back to PyTorch, and one line in the log says so.
+So it is rebuilt only when one of them changes, or when the file is incomplete, not this user's or writable by others;
+and a home folder shared by different machines has one for each. Without a compiler, or with SSNO_NATIVE=0, there is no
+library: callers fall back to PyTorch, after one line in the log.
 """
 
 import ctypes
-import functools
 import hashlib
 import logging
 import os
@@ -39,10 +38,8 @@ log = logging.getLogger("ssno")
 
 
 def library(*sources: Path) -> ctypes.CDLL | None:
-    """The compiled sources; None if there is no compiler, the build fails, or SSNO_NATIVE is 0.
-
-    All are C, or all C++. Headers they include are to be given too.
-    """
+    """The compiled sources, all C or all C++, with their headers; None if there is no compiler, the build fails, or
+    SSNO_NATIVE is 0."""
     return None if os.environ.get(SWITCH) == "0" else _built(sources)
 
 
@@ -57,7 +54,7 @@ def _built(sources: tuple[Path, ...]) -> ctypes.CDLL | None:
 
 
 def build(*sources: Path, compiler: str, folder: Path) -> Path:
-    """Compile into `folder` unless it is there; two processes may do so at once, either's file will do."""
+    """Compile into `folder` unless it is there; two processes may do so at once, and either file is used."""
     machine = first_accepted(compiler, THIS_MACHINE)
     flags = (*FLAGS, *machine)
     if sources[0].suffix == ".cpp":
@@ -69,7 +66,7 @@ def build(*sources: Path, compiler: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_folder(folder)
     for found in folder.glob(f"{name}*.so"):
-        if is_whole_and_ours(found, content=found.stem.removeprefix(name)):
+        if is_intact_and_ours(found, content=found.stem.removeprefix(name)):
             return found
     partial = folder / f"{name}{secrets.token_hex(4)}.partial"
     units = [str(source) for source in sources if source.suffix != ".h"]
@@ -86,18 +83,18 @@ def build(*sources: Path, compiler: str, folder: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which somebody else may put libraries; one of ours that others may write to is closed."""
+    """Refuse a folder of another user; remove the permission of others to write to one of ours."""
     status = folder.stat()
     if status.st_uid != os.getuid():
         raise PermissionError(
-            f"{folder} belongs to another user, so no library in it is loaded. Set XDG_CACHE_HOME to a folder of yours."
+            f"{folder} belongs to another user, so no library in it is loaded. Set XDG_CACHE_HOME to your own folder."
         )
     if status.st_mode & OTHERS_WRITE:
         folder.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
 
 
-def is_whole_and_ours(path: Path, *, content: str) -> bool:
-    """Whether a library was written by this user, by nobody else since, and has the digest that its name says."""
+def is_intact_and_ours(path: Path, *, content: str) -> bool:
+    """Whether a library was written by this user, by nobody else since, and has the digest in its name."""
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & OTHERS_WRITE:
         return False
@@ -106,7 +103,7 @@ def is_whole_and_ours(path: Path, *, content: str) -> bool:
 
 
 def first_accepted(compiler: str, choices: tuple[str, ...]) -> tuple[str, ...]:
-    """The first of some flags that the compiler knows, or none."""
+    """The first of some flags that the compiler accepts, or none."""
     for flag in choices:
         try:
             _run([compiler, flag, "-E", "-x", "c", os.devnull])
@@ -135,12 +132,8 @@ def _run(command: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=LONGEST_BUILD).stdout
 
 
-# The native library of the fused engine: built on demand, given PyTorch's own matrix product.
-#
-# Without a compiler one line of log says so, and `load` returns None: callers then take plain PyTorch. Where PyTorch
-# exports no matrix product (builds without MKL: ARM, macOS), the library takes its own (`product.h`).
-
-log = logging.getLogger("ssno")
+# The native library of the fused engine, with PyTorch's own matrix product. Where PyTorch exports none (builds without
+# MKL: ARM, macOS), the library uses its own (`product.h`).
 
 SOURCES = tuple(
     Path(__file__).with_name(name)
@@ -161,11 +154,11 @@ TILED_KINDS = {torch.float32: 1, torch.bfloat16: 2}
 
 
 def load() -> ctypes.CDLL | None:
-    """The library, ready for calls; None without it, after one line of log, or with SSNO_NATIVE=0."""
+    """The library, ready for calls; None as for `library`."""
     return None if os.environ.get(SWITCH) == "0" else _loaded()
 
 
-@functools.cache
+@cache
 def _loaded() -> ctypes.CDLL | None:
     found = library(*SOURCES)
     if found is not None:
@@ -174,7 +167,7 @@ def _loaded() -> ctypes.CDLL | None:
 
 
 def tiled(kind: torch.dtype) -> bool:
-    """Whether products of such numbers are computed in tiles (`tiles.h`): AVX-512, for bfloat16 AVX512-BF16."""
+    """Whether products of this dtype are computed in tiles (`tiles.h`): AVX-512, for bfloat16 AVX512-BF16."""
     found = load()
     return found is not None and bool(found.tiled_kinds() & TILED_KINDS.get(kind, 0))
 
@@ -188,10 +181,10 @@ def matrix_product() -> tuple[Any, Any]:
                 blas = ctypes.CDLL(str(path))
                 return blas.sgemm_, blas.MKL_Set_Num_Threads_Local
             except (OSError, AttributeError) as reason:
-                log.info("The fused engine multiplies matrices by itself, more slowly: %s", reason)
+                log.info("The fused engine uses its own matrix product, which is slower: %s", reason)
     return None, None
 
 
 def bind(library: ctypes.CDLL, product: Any, threads: Any) -> None:
-    """Give the library a matrix product and its switch; without them it takes its own."""
+    """Pass a matrix product and its switch to the library; without them it uses its own."""
     library.bind(*(None if f is None else ctypes.cast(f, ctypes.c_void_p) for f in (product, threads)))

@@ -1,16 +1,16 @@
 """Which engine computes the layers: the fused native one, or plain PyTorch.
 
     auto     fused where it can be built and the tensors fit (float32 on the CPU), else PyTorch      the default
-    fused    fused, or an error that says what is missing
-    torch    PyTorch always, with backward passes of our own that keep little
-    plain    PyTorch operations written out, for whatever transforms them: compilers, `vmap`, derivatives of derivatives
+    fused    fused, or an error
+    torch    PyTorch always, with backward passes of our own that save few tensors
+    plain    plain PyTorch operations, which compilers, `vmap` and double backward can transform
 
     with use("torch"):
         loss = model(frames)...
 
 All give the same answers and gradients to rounding, each the same bits run after run. While PyTorch compiles, exports
 or transforms a model (`vmap`, `jacrev`, `jvp` of `torch.func`), and under `torch.autocast`, the engine is plain,
-whatever was chosen; derivatives of derivatives (`create_graph=True`) are written out in the backward pass
+whatever was chosen; double backward (`create_graph=True`) uses plain operations in the backward pass
 (`ssno.native.operations`).
 """
 
@@ -24,6 +24,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from ssno.base.checks import require_one_of
 from ssno.native.operations import available, available_bf16
 
 Engine = Literal["auto", "fused", "torch", "plain"]
@@ -34,10 +35,9 @@ _engine: contextvars.ContextVar[Engine] = contextvars.ContextVar("engine", defau
 @contextlib.contextmanager
 def use(engine: Engine) -> Iterator[None]:
     """Compute with this engine inside the `with` block."""
-    if engine not in get_args(Engine):
-        raise ValueError(f"`engine` must be one of {', '.join(map(repr, get_args(Engine)))}, got {engine!r}.")
+    require_one_of("engine", engine, get_args(Engine))
     if engine == "fused" and not available():
-        raise RuntimeError("The fused engine cannot be loaded; the log says why. Use engine='auto' or 'torch'.")
+        raise RuntimeError("The fused engine cannot be loaded; the log has the reason. Use engine='auto' or 'torch'.")
     token = _engine.set(engine)
     try:
         yield
@@ -45,13 +45,8 @@ def use(engine: Engine) -> Iterator[None]:
         _engine.reset(token)
 
 
-def chosen_engine() -> Engine:
-    """What was chosen; `plain` and `fused` say what that means here and now."""
-    return _engine.get()
-
-
 def plain() -> bool:
-    """Whether operations are to be written out."""
+    """Whether to compute with plain PyTorch operations."""
     return (
         torch.compiler.is_compiling()  # or exporting; first, because a compiler cannot read the choice below
         or _engine.get() == "plain"
@@ -61,20 +56,20 @@ def plain() -> bool:
 
 
 def fused(*tensors: Tensor) -> bool:
-    """Whether the native operations are to compute on these tensors."""
+    """Whether to compute on these tensors with native operations."""
     if plain() or _engine.get() == "torch":
         return False
     fit = available(*tensors)
     if not fit and _engine.get() == "fused" and all(tensor.numel() for tensor in tensors):  # or nothing to compute
         got = ", ".join(f"{tensor.dtype} on {tensor.device} of shape {tuple(tensor.shape)}" for tensor in tensors)
         raise ValueError(
-            f"The fused engine takes float32 numbers on the CPU, got {got}. Use engine='auto', which "
-            "leaves other tensors to PyTorch."
+            f"The fused engine takes float32 tensors on the CPU, got {got}. Use engine='auto', which computes other "
+            "tensors with PyTorch."
         )
     return fit
 
 
-# In which numbers a model computes.
+# The precision that a model computes in.
 #
 #     float32   the default
 #     bf16      activations, and copies of the weights that multiply them, in bfloat16: 8 bits of
@@ -97,9 +92,7 @@ _bf16_features: contextvars.ContextVar[bool] = contextvars.ContextVar("bf16_feat
 
 def check_precision(precision: str) -> None:
     """Refuse an unknown precision."""
-    if precision not in get_args(Precision):
-        allowed = ", ".join(map(repr, get_args(Precision)))
-        raise ValueError(f"`precision` must be one of {allowed}, got {precision!r}.")
+    require_one_of("precision", precision, get_args(Precision))
 
 
 @contextlib.contextmanager
@@ -125,7 +118,7 @@ def computing(model: nn.Module, precision: Precision, *, device: torch.device | 
 def has_native_bf16(model: nn.Module, device: torch.device) -> bool:
     """Whether native code computes this model in bf16."""
     native = bool(getattr(model, "native_bf16", False)) and device.type == "cpu"
-    return native and not plain() and chosen_engine() != "torch" and available_bf16()
+    return native and not plain() and _engine.get() != "torch" and available_bf16()
 
 
 def to_activation_dtype(features: Tensor) -> Tensor:

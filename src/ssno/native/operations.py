@@ -1,11 +1,11 @@
 """The native operations on tensors: float32 or bfloat16 on the CPU in, new contiguous tensors out.
 
-Features (x, y, residuals and their gradients) are of either kind; weights, kernels, biases, their gradients and the
-head's output are float32 always.
+Features (x, y, residuals and their gradients) are float32 or bfloat16; weights, kernels, biases, their gradients and
+the head's output are always float32.
 
-Native code reads and writes by sizes alone, so this is its door: every tensor passes `checked`, which holds its shape
-against the operation's and lays its numbers out in order. The mathematics in PyTorch stands beside the callers
-(`ssno.ssm.scan`, `ssno.layers.block`, `ssno.layers.pointwise`). Every call needs the library: ask `available` first.
+Native code relies on sizes alone, so every tensor is checked here, by `checked`, against the shape of the operation and
+made contiguous. The same mathematics in PyTorch is beside the callers (`ssno.ssm.scan`, `ssno.layers.block`,
+`ssno.layers.pointwise`). Every call needs the library: ask `available` first.
 
 Axes: h channel, d direction, o what comes before the scanned axis, l point, i what comes after, p position, c field,
 g = 2h gated channel, w wide channel.
@@ -13,10 +13,10 @@ g = 2h gated channel, w wide channel.
 
 import contextlib
 import ctypes
+import math
 import mmap
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from ctypes import CDLL, c_double, c_float, c_int, c_int64, c_void_p
 from typing import NamedTuple
@@ -28,37 +28,34 @@ from torch.nn import Parameter
 
 from ssno.native.build import load, tiled
 
-# Memory for large results of native operations, used again and again.
+# A buffer pool for large results of native operations.
 #
-# A fresh large tensor is memory that the system has to find and fill with zeros, page by page, at every training step.
-# Here memory that a tensor no longer needs is kept for the next one of its size, in huge pages where the system has
-# them. A tensor's memory comes back when its storage is gone, whoever held it: views, saved tensors, the user.
+# The system has to find the memory of a new large tensor and fill it with zeros, page by page, at every training step.
+# Here the memory of a freed tensor is reused for the next one of its size, in huge pages where the system has them. It
+# returns to the pool when the last reference to the storage is gone: views, saved tensors, the user's.
 
-SMALLEST = 2**20
-"""Bytes below which PyTorch's own memory serves as well."""
-MOST_KEPT = 2**30
-"""Bytes kept for later use."""
+MIN_POOLED = 2**20
+"""Bytes; smaller tensors take PyTorch's own memory."""
+MAX_POOLED = 2**30
+"""Bytes in the pool."""
 HUGE_PAGE = 2**21
 
 _free: dict[int, list[mmap.mmap]] = {}
 
 
-def fresh(*shape: int, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """A new tensor with whatever is in its memory, of the dtype of `like` unless given."""
-    dtype = like.dtype if dtype is None else dtype
-    count = 1
-    for size in shape:
-        count *= size
-    size = count * dtype.itemsize
-    # What follows or pretends tensors (memory counts, fake tensors) is to see PyTorch's own.
-    if size < SMALLEST or torch._C._len_torch_dispatch_stack() > 0:
-        return like.new_empty(shape, dtype=dtype)
+def pooled_empty(*shape: int, like: Tensor) -> Tensor:
+    """An uninitialised tensor of the dtype of `like`."""
+    count = math.prod(shape)
+    size = count * like.dtype.itemsize
+    # Dispatch modes (memory counts, fake tensors) must see PyTorch's own allocation.
+    if size < MIN_POOLED or torch._C._len_torch_dispatch_stack() > 0:
+        return like.new_empty(shape)
     rounded = -(-size // HUGE_PAGE) * HUGE_PAGE
-    kept = _free.get(rounded)
-    memory = kept.pop() if kept else _mapped(rounded)
+    pooled = _free.get(rounded)
+    memory = pooled.pop() if pooled else _mapped(rounded)
     window = (ctypes.c_char * size).from_buffer(memory)  # PyTorch holds it as long as the storage lives
     weakref.finalize(window, _give_back, memory, rounded).atexit = False
-    return torch.frombuffer(window, dtype=dtype, count=count).view(shape)
+    return torch.frombuffer(window, dtype=like.dtype, count=count).view(shape)
 
 
 def _mapped(size: int) -> mmap.mmap:
@@ -71,16 +68,9 @@ def _mapped(size: int) -> mmap.mmap:
 
 
 def _give_back(memory: mmap.mmap, size: int) -> None:
-    if sum(each * len(kept) for each, kept in _free.items()) + size <= MOST_KEPT:
+    if sum(each * len(pooled) for each, pooled in _free.items()) + size <= MAX_POOLED:
         _free.setdefault(size, []).append(memory)
 
-
-def forget() -> None:
-    """Give all kept memory back to the system."""
-    _free.clear()
-
-
-# The native operations on tensors: float32 or bfloat16 on the CPU in, new contiguous tensors out.
 
 LARGEST = 2**31 - 1
 """Sizes are 32-bit integers in the matrix product."""
@@ -92,9 +82,9 @@ Observer = Callable[[str, list[Tensor], bool], None]
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def observed(by: Observer) -> Iterator[None]:
-    """Tell `by` of every call: the operation, its tensors, and whether its line is a circle."""
+    """Call `by` with every operation: its name, its tensors, and whether the axis is periodic."""
     token = _observer.set(by)
     try:
         yield
@@ -103,15 +93,12 @@ def observed(by: Observer) -> Iterator[None]:
 
 
 def available(*tensors: Tensor) -> bool:
-    """Whether the native operations can take these tensors: ordinary ones of float32 numbers in memory, not empty.
-
-    Where the processor multiplies bfloat16 numbers, those too.
-    """
+    """Whether native operations can take these tensors: dense, not empty, float32 (or bfloat16 with AVX512-BF16)."""
     return all(_fits(tensor) for tensor in tensors) and load() is not None
 
 
 def available_bf16() -> bool:
-    """Whether there are native operations on bfloat16 numbers: AVX512-BF16, in the processor and in the compiler."""
+    """Whether there are native operations on bfloat16: the processor and the compiler need AVX512-BF16."""
     return tiled(torch.bfloat16)
 
 
@@ -126,13 +113,13 @@ def _fits(tensor: Tensor, dtype: torch.dtype | None = None) -> bool:
 
 
 def checked(name: str, tensor: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The tensor with its numbers in order and without gaps, or an error if it is not what the operation takes."""
+    """The tensor, contiguous; an error if it is not what the operation takes."""
     if tuple(tensor.shape) != shape or not _fits(tensor, dtype) or max(shape) > LARGEST:
         kind = str(dtype).removeprefix("torch.")
         raise ValueError(
             f"`{name}` must be a dense {kind} tensor on the CPU of shape {shape}, each size from 1 to {LARGEST}; "
             f"got a {type(tensor).__name__} of {tensor.dtype} on {tensor.device} with shape {tuple(tensor.shape)}. "
-            "The engine 'torch' takes all kinds."
+            "The engine 'torch' takes any tensor."
         )
     if tensor.is_neg() or tensor._is_zerotensor():  # a view that is negated on reading; zeros without memory
         tensor = tensor.clone()
@@ -140,12 +127,12 @@ def checked(name: str, tensor: Tensor, *shape: int, dtype: torch.dtype = torch.f
 
 
 def _kind(features: Tensor) -> torch.dtype:
-    """What features are; without native bfloat16, float32 is expected."""
+    """The dtype of features; without native bfloat16, float32 is expected."""
     return torch.bfloat16 if features.dtype == torch.bfloat16 and available_bf16() else torch.float32
 
 
 def check_length(points: int) -> None:
-    """Refuse lines for which there is no matrix; forward alone, a few of them may still be scanned directly."""
+    """Refuse axes that are too long for a matrix; forward alone, a direct scan may still take them."""
     if points > LONGEST_SCAN:
         raise ValueError(f"A native scan takes at most {LONGEST_SCAN} points, got {points}. Use method='fft'.")
 
@@ -153,12 +140,12 @@ def check_length(points: int) -> None:
 def scan_forward(
     x: Float[Tensor, "h o l i"], kernels: Float[Tensor, "d h l"], *, backward: int, periodic: bool, direct: bool
 ) -> Float[Tensor, "h d o l i"]:
-    """Scan along l with one kernel per direction; bit d of `backward` turns direction d round."""
+    """Scan along l with one kernel per direction; bit d of `backward` reverses direction d."""
     channels, outer, points, inner = x.shape
     directions = len(kernels)
     if not direct:
         check_length(points)
-    y = fresh(channels, directions, outer, points, inner, like=x)
+    y = pooled_empty(channels, directions, outer, points, inner, like=x)
     _call(
         "scan_forward",
         checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
@@ -184,11 +171,11 @@ def scan_backward(
     residual: Float[Tensor, "h o l i"] | None = None,
     copies: int = 0,
 ) -> tuple[Float[Tensor, "h o l i"], Float[Tensor, "d h l"]]:
-    """Gradients of x, plus so many copies of a residual's, and of the kernels."""
+    """Gradients of x (plus `copies` times that of a residual) and of the kernels."""
     channels, outer, points, inner = x.shape
     directions = len(kernels)
     check_length(points)
-    grad_x, grad_kernels = fresh(*x.shape, like=x), kernels.new_zeros(kernels.shape)
+    grad_x, grad_kernels = pooled_empty(*x.shape, like=x), kernels.new_zeros(kernels.shape)
     given = (
         checked("x", x, channels, outer, points, inner, dtype=_kind(x)),
         checked("kernels", kernels, directions, channels, points),
@@ -215,7 +202,7 @@ def gate_forward(
 ) -> Float[Tensor, "h p"]:
     """copies * residual + sum over directions of GLU(weight GELU(y) + bias)."""
     channels, directions, positions = y.shape
-    out = fresh(channels, positions, like=y)
+    out = pooled_empty(channels, positions, like=y)
     _call(
         "gate_forward",
         *_gate_inputs(y, weight, bias),
@@ -240,7 +227,7 @@ def gate_backward(
 ) -> GateGradients:
     """Gradients of everything but the residual, whose gradient is a multiple of `grad`."""
     channels, directions, positions = y.shape
-    found = GateGradients(fresh(*y.shape, like=y), weight.new_zeros(weight.shape), bias.new_zeros(bias.shape))
+    found = GateGradients(pooled_empty(*y.shape, like=y), weight.new_zeros(weight.shape), bias.new_zeros(bias.shape))
     _call(
         "gate_backward",
         *_gate_inputs(y, weight, bias),
@@ -284,7 +271,7 @@ def head_backward(
 ) -> HeadGradients:
     """Gradients of the head's input, weights and biases."""
     grad_w1, grad_b1, grad_w2 = (tensor.new_zeros(tensor.shape) for tensor in (w1, b1, w2))
-    found = HeadGradients(fresh(*x.shape, like=x), grad_w1, grad_b1, grad_w2, w2.new_zeros(len(w2)))
+    found = HeadGradients(pooled_empty(*x.shape, like=x), grad_w1, grad_b1, grad_w2, w2.new_zeros(len(w2)))
     inputs = _head_inputs(x, w1, b1, w2)
     _call("head_backward", *inputs, checked("grad", grad, len(w2), x.shape[1]), *found, *_head_sizes(x, w1, w2))
     return found
@@ -301,7 +288,7 @@ class Systems(NamedTuple):
 
 
 def sample_forward(systems: Systems, *, length: int, spacing: float, circle: bool) -> Float[Tensor, "h l"]:
-    """Kernels of diagonal systems, discretised by zero-order hold; on a circle with all their images."""
+    """Kernels of diagonal systems, discretised by zero-order hold; on a periodic axis with all their images."""
     inputs = _checked_systems(systems)
     if not 1 <= length <= LARGEST:
         raise ValueError(f"`length` must be from 1 to {LARGEST}, got {length}.")
@@ -332,7 +319,7 @@ def _checked_systems(systems: Systems) -> Systems:
 def _sample_sizes(
     systems: Systems, length: int, spacing: float, circle: bool
 ) -> tuple[c_double, c_int64, c_int, c_int, c_int]:
-    """Spacing, channels, modes, points, whether they lie on a circle."""
+    """Spacing, channels, modes, points, whether the axis is periodic."""
     channels, modes = systems.log_damping.shape
     return c_double(spacing), c_int64(channels), c_int(modes), c_int(length), c_int(circle)
 
@@ -345,14 +332,14 @@ def _call(
 ) -> None:
     """Call the library with the addresses of tensors, other arguments as they are, and the number of threads.
 
-    The first argument says which numbers features are. `tiles` lets float32 be multiplied in tiles where that works.
+    The first argument has the dtype of the features. `tiles` allows tiled products of float32 where they are built.
     """
     found: CDLL | None = load()
     assert found is not None, "ask `available` first"
     features = arguments[0]
     assert isinstance(features, Tensor)
-    if (tell := _observer.get()) is not None:
-        tell(name, [argument for argument in arguments if isinstance(argument, Tensor)], circle)
+    if (observer := _observer.get()) is not None:
+        observer(name, [argument for argument in arguments if isinstance(argument, Tensor)], circle)
     if features.dtype == torch.bfloat16:
         name += "_bf16"
     elif tiles and tiled(torch.float32):
@@ -392,17 +379,17 @@ def _head_sizes(x: Tensor, w1: Tensor, w2: Tensor) -> tuple[c_int, c_int, c_int,
     return c_int(len(x)), c_int(len(w1)), c_int(len(w2)), c_int64(x.shape[1])
 
 
-# Derivatives of derivatives through operations whose backward pass is our own.
+# Double backward through operations with a backward pass of our own.
 #
-# Such a backward pass computes gradients and no graph. Where one is asked for (`create_graph=True`), autograd leaves
-# gradients enabled inside it; then the operation is written out in PyTorch, for PyTorch to differentiate again.
+# Such a backward pass computes gradients without a graph. With `create_graph=True` autograd leaves gradients enabled
+# inside it; then the operation is computed in plain PyTorch, which can be differentiated again.
 
 
 def gradients(function: Callable[..., Tensor], inputs: Sequence[Tensor], grad: Tensor) -> tuple[Tensor | None, ...]:
     """The gradients of `function(*inputs)`, differentiable themselves; None for inputs that need none.
 
-    One input may depend on another (a layer used twice, an unrolled model), and that path is not the function's: its
-    gradients are those of aliases, which depend on nothing but their own input.
+    One input may depend on another (a layer used twice, an unrolled model), which is not the function's own path:
+    gradients are taken of aliases, each of which depends on its own input alone.
     """
     aliases = [tensor.view_as(tensor) if tensor.requires_grad else tensor for tensor in inputs]
     needed = [alias for alias in aliases if alias.requires_grad]

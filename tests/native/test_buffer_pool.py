@@ -14,7 +14,7 @@ def nothing_kept(monkeypatch) -> None:
 
 
 def test_a_forked_process_writes_to_a_copy() -> None:
-    mine = pool.fresh(2**19, like=torch.zeros(1)).fill_(5.0)
+    mine = pool.pooled_empty(2**19, like=torch.zeros(1)).fill_(5.0)
     child = os.fork()
     if child == 0:
         mine.mul_(100.0)
@@ -24,10 +24,10 @@ def test_a_forked_process_writes_to_a_copy() -> None:
 
 
 def test_memory_is_used_again() -> None:
-    first = pool.fresh(2**19, like=torch.zeros(1))
+    first = pool.pooled_empty(2**19, like=torch.zeros(1))
     place = first.data_ptr()
     del first
-    assert pool.fresh(2**19, like=torch.zeros(1)).data_ptr() == place
+    assert pool.pooled_empty(2**19, like=torch.zeros(1)).data_ptr() == place
 
 
 def test_a_kernel_without_huge_pages_gives_small_ones(monkeypatch) -> None:
@@ -36,4 +36,4 @@ def test_a_kernel_without_huge_pages_gives_small_ones(monkeypatch) -> None:
             raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(pool.mmap, "mmap", Refusing)
-    assert pool.fresh(2**19, like=torch.zeros(1)).fill_(1.0).sum() == 2**19
+    assert pool.pooled_empty(2**19, like=torch.zeros(1)).fill_(1.0).sum() == 2**19
