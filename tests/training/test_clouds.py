@@ -204,6 +204,6 @@ def test_what_does_not_fit_is_refused() -> None:
         TrainOptions(points_per_step=-1)
     model = model_config("ssno:tiny", in_channels=8, out_channels=3).build()
     with pytest.raises(
-        ValueError, match="Model 'ssno' takes data on 'cartesian' or 'sphere' grids, but these data are on"
+        ValueError, match="Model 'ssno' takes data of the geometry 'cartesian' or 'sphere', but these have"
     ):
         train(model, cases(), epochs=1, reporter=Silent())

@@ -88,7 +88,7 @@ class _Lines:
         self.console.print(f"{self.title}: {100 * done / total:.0f} %, {left:.0f} s left", highlight=False)
 
 
-# What `predict` and `rollout` say about how far to trust a forecast, in the words of `ssno.forecasting.watch`.
+# What `predict` and `rollout` say about how far to trust a forecast, in the words of `ssno.forecasting.divergence`.
 
 
 def warn_of_horizon(run: RunFolder, steps: int) -> None:
