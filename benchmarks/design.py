@@ -8,8 +8,8 @@
 A trial trains a narrow model for so many seconds of its own processor time on one thread, however busy the machine is:
 the learning rate follows the time spent, and batches go on until it is over. Making kernels, batches and noise counts,
 and the optimiser's own work; reading data and scoring do not. Options of training are those of the recipe `fast` unless
-given. Every trial is a file in results/design, whether it went well or not; files whose `code` is "scratch" come from
-blocks that were tried and not kept, described by their `change`.
+given. Every trial is a line of results/design.jsonl, whether it went well or not; those whose `code` is "scratch" come
+from blocks that were tried and not kept, described by their `change`.
 
 On `ks-attractor` (`ssno data generate ks-attractor --preset small`) models learn segments of 26 frames, and forecasts
 of 2,000 steps from the 32 validation states are held to the statistics of the solver's own frames.
@@ -47,7 +47,7 @@ from ssno.training.objective import Objective
 from ssno.training.optimiser import make_optimiser, rate_factor, set_rate
 
 ROOT = Path(__file__).parents[1]
-STORE = ROOT / "results" / "design"
+STORE = ROOT / "results" / "design.jsonl"
 PROBLEMS: dict[str, Benchmark] = {
     "ks-0.1": KS[0.1],
     "ks-0.075": KS[0.075],
@@ -195,9 +195,16 @@ def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int) ->
 
 
 def stored() -> list[dict[str, Any]]:
-    """All trials on disk, in the order in which they were run."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in STORE.glob("*.json")]
-    return sorted(found, key=lambda one: one["began"])
+    """All trials on disk, in the order in which they were run; a repeated one takes the place of the older."""
+    if not STORE.exists():
+        return []
+    trials = map(json.loads, STORE.read_text(encoding="utf-8").splitlines())
+    return list({identity(one): one for one in trials}.values())
+
+
+def identity(one: dict[str, Any]) -> tuple[Any, ...]:
+    """A trial with the same model, data, time and seed takes the place of an older one."""
+    return tuple(one[name] for name in ("label", "dataset", "seconds", "seed"))
 
 
 def table(trials: Sequence[dict[str, Any]]) -> str:
@@ -253,9 +260,8 @@ def main(
         }
         changes = {name: value for name, value in options.items() if value is not None}
         found = trial(model, dataset, seconds=seconds, seed=seed, **changes)
-        STORE.mkdir(parents=True, exist_ok=True)
-        path = STORE / f"{label(model, changes)}-{dataset}-{seconds:g}s-seed{seed}.json"
-        write_whole(path, (json.dumps(found, indent=1) + "\n").encode())
+        with STORE.open("a", encoding="utf-8") as lines:  # one write: trials may run side by side
+            lines.write(json.dumps(found) + "\n")
         print(label(model, changes), dataset, f"seed {seed}:", found.get("rel_l2", found.get("failed")), end=" ")
         print(found.get("rel_l2_onestep", ""), f"{found.get('steps')} steps", found.get("long", ""))
         return
