@@ -18,7 +18,7 @@ from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.metrics import energy_spectrum
 from ssno.forecasting.rollout import rollout
 from ssno.models.pretrained import ROOT as BUNDLED
-from ssno.paper.fluids import EulerTable, NavierStokes
+from ssno.paper.tables_2d import EULER, NAVIER_STOKES
 from ssno.plots.animation import AnimationOptions, animate
 from ssno.plots.curves import spectra
 from ssno.plots.style import labels_of, save
@@ -36,7 +36,7 @@ RUNAWAY = 10
 
 def of_the_table(dataset: str, label: str) -> Path:
     """The run of the 2D table's first seed."""
-    trials = (*NavierStokes(seeds=1).runs(), *EulerTable(seeds=1).runs())
+    trials = (*NAVIER_STOKES.runs(), *EULER.runs())
     return next(RUNS / trial.name for trial in trials if (trial.label, trial.run.data.name) == (label, dataset))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ssno.base import write_document
 from ssno.cli.main import main
-from ssno.paper.page import FORMAT, VERSION, conclusion, filled, place
+from ssno.paper.page import FORMAT, VERSION, filled, read_finding, stored_name
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
@@ -21,9 +21,11 @@ def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
 
 @pytest.mark.parametrize("written", ["page.md", "docs/page.md"])
 def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
-    shutil.copytree(RESULTS / "headline", tmp_path / "made" / "cpu" / "headline")
+    made = tmp_path / "made" / "cpu" / "headline"
+    made.mkdir(parents=True)
+    shutil.copyfile(RESULTS / "headline.json", made / "finding.json")
     for picture in ("dots.png", "shown-nowhere.png"):
-        (tmp_path / "made" / "cpu" / "headline" / picture).write_bytes(b"picture")
+        (made / picture).write_bytes(b"picture")
     page = tmp_path / written
     page.parent.mkdir(exist_ok=True)
     page.write_text(
@@ -37,7 +39,7 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
     assert "perhaps" not in page.read_text()
     (picture,) = (tmp_path / "docs" / "images").iterdir()
     assert (picture.name, picture.read_bytes()) == ("reproduce-dots.png", b"picture")
-    assert (tmp_path / "results" / "reproduce" / "headline" / "finding.json").is_file()
+    assert (tmp_path / "results" / "reproduce" / "headline.json").is_file()
 
 
 def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
@@ -49,8 +51,8 @@ def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
         write_document(made / "finding.json", content, format=FORMAT, version=VERSION)
         (made / "cost.png").write_bytes(scale.encode())
         with page.open("a") as text:
-            text.write(f"![](reproduce-{place('cost.png', scale).replace('/', '-')})\n")
-            text.write(f"<!-- table {place('cost', scale)} 0 -->\n<!-- end -->\n<!-- summary -->\n<!-- end -->\n")
+            text.write(f"![](reproduce-{stored_name('cost.png', scale).replace('/', '-')})\n")
+            text.write(f"<!-- table {stored_name('cost', scale)} 0 -->\n<!-- end -->\n<!-- summary -->\n<!-- end -->\n")
         main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made"), "--scale", scale])
     assert "<!-- table cost 0 -->\ncpu\n" in page.read_text()
     assert "<!-- table tenth/cost 0 -->\ntenth\n" in page.read_text()
@@ -59,10 +61,9 @@ def test_another_scale_has_its_own_place(tmp_path: Path) -> None:
     assert (tmp_path / "docs" / "images" / "reproduce-tenth-cost.png").read_bytes() == b"tenth"
 
 
-def test_a_conclusion_without_tables_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "cost").mkdir()
-    (tmp_path / "cost" / "finding.json").write_text('{"format": "ssno-finding", "version": 1, "verdicts": []}')
+def test_a_finding_without_tables_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cost.json").write_text('{"format": "ssno-finding", "version": 1, "verdicts": []}')
     with pytest.raises(
-        ValueError, match="lacks its verdicts, tables or scale. Make it again with: ssno reproduce cost"
+        ValueError, match="cost.json lacks its verdicts, tables or scale. Make it again with `ssno reproduce`"
     ):
-        conclusion(tmp_path, "cost")
+        read_finding(tmp_path / "cost.json")

@@ -1,6 +1,7 @@
 """Every experiment lists its runs at every scale; the `paper` ones are the published settings."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,9 +9,8 @@ import torch
 from ssno.models.baselines.fno import FNOConfig
 from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNOConfig
-from ssno.paper.ablation import Ablation
-from ssno.paper.catalogue import EXPERIMENTS, find_experiment
-from ssno.paper.damping import Damping
+from ssno.paper.catalogue import PUBLISHED as RESULTS
+from ssno.paper.catalogue import experiments, find_experiment, load_studies
 from ssno.paper.trial import KS, PAPER, Benchmark, Trial, trial
 
 PUBLISHED_PARAMETERS = {  # the paper's ablation table
@@ -30,15 +30,11 @@ PUBLISHED_PARAMETERS = {  # the paper's ablation table
 
 
 PUBLISHED = [
-    name
-    for name, kind in EXPERIMENTS.items()
-    if not kind.paper_location.startswith("Nowhere")
-    and name not in ("airfoils", "swe")
-    and kind(scale="paper").trials()
+    name for name in RESULTS if name not in ("airfoils", "swe") and find_experiment(name, scale="paper").trials()
 ]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", experiments())
 @pytest.mark.parametrize("scale", ["tiny", "cpu", "tenth", "paper"])
 def test_trials_have_names_of_their_own(name: str, scale: str) -> None:
     trials = find_experiment(name, scale=scale, seeds=2).trials()[:60]  # type: ignore[arg-type]
@@ -60,14 +56,14 @@ def test_the_paper_scale_trains_as_published(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_night_scale_is_a_tenth_of_the_published_training_with_both_recipes(name: str) -> None:
+def test_scale_tenth_is_a_tenth_of_the_published_training_with_both_recipes(name: str) -> None:
     trials = find_experiment(name, scale="tenth").trials()
     assert {(t.run.train.epochs, t.run.data.preset, t.run.data.train) for t in trials} == {(50, "paper", None)}
     assert {t.run.train.schedule for t in trials} == {"one-cycle", "cosine"}
     assert [t.seed for t in trials] == sorted(t.seed for t in trials)
 
 
-def test_a_night_compares_ssno_with_ffno_and_with_the_papers_start() -> None:
+def test_scale_tenth_compares_ssno_with_ffno_and_with_the_papers_start() -> None:
     trials = find_experiment("headline", scale="tenth").trials()
     ours = [t for t in trials if t.case == "KS 0.1" and t.run.train.schedule == "one-cycle"]
     assert [t.label for t in ours if t.seed == 2] == ["SS-NO", "FFNO", "SS-NO, the paper's start and boundary"]
@@ -76,7 +72,7 @@ def test_a_night_compares_ssno_with_ffno_and_with_the_papers_start() -> None:
 
 
 def test_the_ablation_has_the_published_models() -> None:
-    trials = Ablation(scale="paper", seeds=1).trials()
+    trials = find_experiment("ablation", scale="paper", seeds=1).trials()
     with torch.device("meta"):
         counts = {each.label: count_parameters(each.run.model.build(), learnable_only=True) for each in trials}
     assert counts == PUBLISHED_PARAMETERS
@@ -129,8 +125,8 @@ def test_fno_keeps_eight_modes_on_torus_li() -> None:
 
 def test_damping_looks_into_runs_of_the_ablation() -> None:
     for scale in ("tiny", "cpu", "paper"):
-        looked_into = {each.name for each in Damping(scale=scale, seeds=1).trials()}  # type: ignore[arg-type]
-        assert looked_into < {each.name for each in Ablation(scale=scale, seeds=1).trials()}  # type: ignore[arg-type]
+        looked_into = {each.name for each in find_experiment("damping", scale=scale, seeds=1).trials()}  # type: ignore[arg-type]
+        assert looked_into < {each.name for each in find_experiment("ablation", scale=scale, seeds=1).trials()}  # type: ignore[arg-type]
 
 
 def some_trial(seed: int = 0, label: str = "a") -> Trial:
@@ -145,6 +141,23 @@ def test_the_name_of_a_run_is_its_description() -> None:
     assert some_trial(seed=1).name == first.name.replace("seed0", "seed1")
     longer = replace(first, run=replace(first.run, train=replace(first.run.train, epochs=7)))
     assert longer.name != first.name
+
+
+def test_studies_come_from_the_checkout_of_the_package_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"walls", "transfer"} <= set(experiments())
+    assert not {"walls", "transfer"} & set(RESULTS)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "__init__.py").write_text("raise RuntimeError('a file of the working directory was run')")
+    monkeypatch.chdir(tmp_path)
+    load_studies.cache_clear()
+    assert "walls" in experiments()
+    assert load_studies(tmp_path) == {}
+
+
+def test_without_a_checkout_the_error_says_where_studies_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssno.paper.catalogue.load_studies", lambda root: {})
+    with pytest.raises(ValueError, match=r"Unknown name `walls`.* Our own studies are in `studies/` of the repository"):
+        find_experiment("walls")
 
 
 def test_unknown_names_and_senseless_sizes_are_refused(as_users_call_it: None) -> None:

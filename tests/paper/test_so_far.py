@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssno.paper.catalogue import EXPERIMENTS, find_experiment
+from ssno.paper.catalogue import experiments, find_experiment
 from ssno.paper.results import Results, TrialResult
 from ssno.paper.trial import Trial
 
@@ -12,7 +12,7 @@ LOOK_INTO_RUNS = ("damping", "discretisation", "transfer", "swe", "airfoils")  #
 READ_LOGS = ("learning-rates", "airfoil-rates", "sphere-rates")
 MADE_UP = [
     name
-    for name in EXPERIMENTS
+    for name in experiments()
     if name not in (*LOOK_INTO_RUNS, *READ_LOGS) and find_experiment(name, seeds=1).trials()
 ]
 
@@ -38,8 +38,7 @@ def made_up(trials: list[Trial]) -> Results:
 
 @pytest.fixture(autouse=True)
 def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("results", "resolution"):
-        monkeypatch.setattr(f"ssno.paper.{module}.persistence_cell", lambda trial, metric: "")
+    monkeypatch.setattr("ssno.paper.results.persistence_cell", lambda trial, metric: "")
 
 
 @pytest.mark.parametrize("name", MADE_UP)
@@ -51,7 +50,7 @@ def test_any_part_of_a_campaign_is_judged(name: str) -> None:
         part = experiment.judge(made_up(kept))
         assert {verdict.claim for verdict in part.verdicts} <= claims
         assert len(part.records) == len(kept)
-        assert part.sheets
+        assert part.tables
         assert all(draw().axes for draw in part.figures.values())
 
 

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from ssno.cli.main import main
 from ssno.paper import runner as campaign
 from ssno.paper.runner import is_done, run_task
-from ssno.paper.sweep import read_sweep, share, sweep_from
+from ssno.paper.sweep import read_sweep, shard_of, sweep_from
 from ssno.paper.trial import Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.log import Silent
@@ -110,7 +110,7 @@ def test_yaml_says_the_same_where_it_is_installed(monkeypatch: pytest.MonkeyPatc
 
 def test_shares_are_disjoint_and_complete() -> None:
     trials = read_sweep("rates.toml").trials()
-    shares = [share(trials, number, 4) for number in (1, 2, 3, 4)]
+    shares = [shard_of(trials, number, 4) for number in (1, 2, 3, 4)]
     assert sorted(trial.name for part in shares for trial in part) == sorted(trial.name for trial in trials)
 
 

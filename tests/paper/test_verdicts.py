@@ -5,7 +5,6 @@ import math
 import pytest
 
 from ssno.paper.results import OPEN, below, fact, undecided
-from ssno.paper.transfer import within
 
 
 def test_a_clearly_smaller_error_makes_the_claim_hold() -> None:
@@ -49,11 +48,3 @@ def test_facts_and_reservations() -> None:
     assert computed.answer == "holds"
     assert undecided(computed, "too short").answer == OPEN
     assert undecided(computed, "too short").evidence == "1e-15 apart; too short"
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "answer"),
-    [(1.2, 1.0, "holds"), (1.3, 1.0, "does not hold"), (float("inf"), float("inf"), OPEN), (1.0, float("inf"), OPEN)],
-)
-def test_an_error_within_a_factor_is_a_fact_unless_a_run_diverged(ours, theirs, answer) -> None:
-    assert within("a claim", ours, theirs, factor=1.25).answer == answer

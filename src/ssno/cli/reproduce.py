@@ -1,4 +1,4 @@
-"""`ssno reproduce NAME`: run a published result again, here, and say whether its claims hold.
+"""`ssno reproduce NAME`: train the runs behind a published result and judge its claims.
 
 ssno reproduce --list
 ssno reproduce headline --dry-run
@@ -23,10 +23,10 @@ from ssno.base.provenance import available_cores
 from ssno.base.terminal import Console
 from ssno.cli.data_generate import describe
 from ssno.cli.options import moment, progress
-from ssno.paper.catalogue import EXPERIMENTS, find_experiment
+from ssno.paper.catalogue import experiments, find_experiment
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.page import document, store, write_page
-from ssno.paper.runner import collect, foresee, foresee_data, is_done, make_data, run_trials, standings
+from ssno.paper.runner import collect, estimate_data, estimate_trials, is_done, make_data, run_trials, standings
 from ssno.paper.runner import status as status_of
 from ssno.paper.trial import Scale, Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
@@ -53,34 +53,34 @@ def reproduce(
     same command goes on where it stopped. Tables, figures and a page are written to OUT/SCALE/NAME.
 
     Args:
-        name: Which result; `--list` shows them all.
+        name: Which result, or which study of our own in a checkout; `--list` shows them all.
         scale: tiny: seconds, decides nothing. cpu: at most 40 minutes on two cores. tenth: a tenth of the published
             training, our recipe and the paper's side by side, hours per run. paper: the published setting.
-        seeds: Seeds of every run; by default what the scale affords.
+        seeds: Seeds of every run; by default those of the scale.
         out: Folder for runs and findings.
-        jobs: Runs side by side, one thread each; by default one per core, and one run with all threads at `paper`.
+        jobs: Runs in parallel, one thread each; by default one per core, and one run with all threads at `paper`.
         stop_at: Stop at a time of day (06:00) or after a while (8h, 90m); runs save themselves and go on later.
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
         partial: Judge the runs that are done, and do no others.
-        page: Fill in the tables of this Markdown page, after collecting what was concluded at this scale beside it.
-        dry_run: Say what would be generated and trained, and how long; writes nothing.
-        json: Print the finding, the list or the forecast as JSON.
+        page: Fill in the tables of this Markdown page, after collecting the findings of this scale beside it.
+        dry_run: Estimate what would be generated and trained, and how long it takes; writes nothing.
+        json: Print the finding, the list, the status or the estimate as JSON.
     """
     console = Console()
     folder = out / scale
     if list:
-        show_all(scale, folder, console, as_json=json)
+        print_list(scale, folder, console, as_json=json)
         return
     if page is not None:
         taken = write_page(page, collected_from=folder)
         print(f"{page} is filled in; collected: {', '.join(taken) or 'nothing new'}.")
         return
     if status:
-        show_status(name, scale, seeds, folder, jobs or available_cores(), console, as_json=json)
+        print_status(name, scale, seeds, folder, jobs or available_cores(), console, as_json=json)
         return
     if not name:
-        raise ValueError(f"`name`: say which result to reproduce: {', '.join(EXPERIMENTS)}. `--list` tells more.")
+        raise ValueError(f"`name` must be one of {', '.join(experiments())}. `--list` describes them.")
     if jobs is not None and jobs < 1:
         raise ValueError(f"`--jobs` must be at least 1, got {jobs}.")
     end = None if stop_at is None else moment(stop_at, datetime.now(), option="--stop-at")
@@ -104,14 +104,14 @@ def reproduce(
         done = len(collect(trials, folder / "runs").outcomes)
         print(f"ssno: interrupted with {done} of {len(trials)} runs done; the same command goes on.", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from stopped
-    finding = experiment.conclude(results)
+    finding = experiment.judge(results)
     if len(trials) < planned:
         finding = replace(finding, notes=(*finding.notes, f"Judged with {len(trials)} of {planned} runs."))
     written = store(experiment, finding, trials, folder / name)
     if json:
         print(to_text(document(experiment, finding, trials), indent=1))
         return
-    show(finding, console)
+    print_finding(finding, console)
     console.print("Written: " + ", ".join(map(str, written)), soft_wrap=True, highlight=False)
 
 
@@ -127,9 +127,9 @@ def announce(
 ) -> None:
     """What will run, what the paper reports, and, if measured, what has to be generated and how long all takes."""
     todo = [trial for trial in trials if not is_done(trial, folder)]
-    data = foresee_data(todo) if measure else {}
-    foreseen = {trial.name: time for trial, time in foresee(trials, folder)} if measure else {}
-    times = list(foreseen.values())
+    data = estimate_data(todo) if measure else {}
+    estimated = {trial.name: time for trial, time in estimate_trials(trials, folder)} if measure else {}
+    times = list(estimated.values())
     seconds = sum(time for time in times if time is not None) / workers
     if as_json:
         plan: dict[str, Any] = {
@@ -139,8 +139,8 @@ def announce(
             "seconds": seconds,
         }
         plan["data"] = {str(where): asdict(cost) for where, cost in data.items()}
-        plan["unforeseen"] = times.count(None)
-        plan |= {"runs": [trial.name for trial in trials], "todo": len(todo), "seconds_of": foreseen}
+        plan["without_estimate"] = times.count(None)
+        plan |= {"runs": [trial.name for trial in trials], "todo": len(todo), "seconds_of": estimated}
         print(to_text(plan, indent=1))
         return
     console.rule(Text(experiment.title, style="bold"), align="left")
@@ -157,10 +157,10 @@ def announce(
         console.print(f"About {duration(seconds)} of training here, on an otherwise idle machine.")
 
 
-def show(finding: Finding, console: Console) -> None:
+def print_finding(finding: Finding, console: Console) -> None:
     """Tables and verdicts."""
-    for sheet in finding.sheets:
-        console.print(sheet.terminal())
+    for one in finding.tables:
+        console.print(one.terminal())
     table = Table(title="verdicts", title_justify="left", show_lines=True)
     for heading in ("claim", "our data say", "numbers"):
         table.add_column(heading)
@@ -171,10 +171,10 @@ def show(finding: Finding, console: Console) -> None:
         console.print(note)
 
 
-def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> None:
-    """Every table and figure of the paper: which command makes it again, and how far that is."""
+def print_list(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> None:
+    """Every table and figure of the paper, the command that reproduces it, and its state."""
     rows = []
-    for name in EXPERIMENTS:
+    for name in experiments():
         experiment = find_experiment(name, scale=scale)
         trials = experiment.trials()
         done = sum(is_done(trial, folder / "runs") for trial in trials)
@@ -200,11 +200,11 @@ def show_all(scale: Scale, folder: Path, console: Console, *, as_json: bool) -> 
     console.print(table)
 
 
-def show_status(
+def print_status(
     name: str, scale: Scale, seeds: int | None, folder: Path, cores: int, console: Console, *, as_json: bool
 ) -> None:
-    """What is done and left of one result, or of all that were begun, and when the rest will be."""
-    chosen = [name] if name else [*EXPERIMENTS]
+    """What is done and left of one result, or of all that were begun, and when the rest will be done."""
+    chosen = [name] if name else [*experiments()]
     runs = {each: find_experiment(each, scale=scale, seeds=seeds).trials() for each in chosen}
     known = standings((trial for trials in runs.values() for trial in trials), folder / "runs")
     found = {each: status_of(trials, known) for each, trials in runs.items()}
@@ -219,9 +219,9 @@ def show_status(
     for heading in ("name", "runs", "done", "under way", "left on one core"):
         table.add_column(heading, justify="left" if heading == "name" else "right")
     for each, state in {**shown, "all": total}.items():
-        open_ended = f" + {state.unforeseen} without estimate" if state.unforeseen else ""
+        open_ended = f" + {state.without_estimate} without estimate" if state.without_estimate else ""
         left = f"{duration(state.seconds_left)}{open_ended}"
         table.add_row(each, str(state.runs), str(state.finished), str(state.begun), left)
     console.print(table)
     if total.seconds_left:
-        console.print(f"With {cores} at a time, what can be foreseen ends about {ends:%a %d %B, %H:%M}.")
+        console.print(f"With {cores} at a time, the estimated runs end about {ends:%a %d %B, %H:%M}.")

@@ -18,7 +18,7 @@ from ssno.cli.options import moment, parse_part, progress
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
 from ssno.paper.results import Results
 from ssno.paper.runner import collect, is_done, metric_names, run_trials
-from ssno.paper.sweep import read_sweep, share
+from ssno.paper.sweep import read_sweep, shard_of
 from ssno.paper.trial import Trial
 from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 
@@ -55,9 +55,9 @@ def sweep(
     number, of = parse_part(shard)
     folder = out or Path("runs") / file.stem
     trials = read_sweep(file).trials()
-    mine = share(trials, number, of)
+    mine = shard_of(trials, number, of)
     if dry_run:
-        show_plan(mine, folder, as_json=json)
+        print_plan(mine, folder, as_json=json)
         return
     if metric not in (known := metric_names(trials)):
         raise ValueError(f"`--metric`: {unknown_name(metric, known, kind='metric')}")
@@ -89,20 +89,18 @@ def comparison(results: Results, metric: str) -> ResultTable:
     known = sorted(set.intersection(*(set(one.values) for one in results.outcomes.values())))
     if metric not in known:
         raise ValueError(f"`--metric` must be one of {', '.join(known)}, got {metric!r}.")
-    seconds: dict[str, list[float]] = {}
-    for trial, result in results.outcomes.items():
-        seconds.setdefault(trial.label, []).append(result.seconds)
+    labels = [trial.label for trial in results.outcomes]
     extra = {
-        "seeds": {label: str(len(each)) for label, each in seconds.items()},
+        "seeds": {label: str(labels.count(label)) for label in labels},
         "parameters": results.parameters(),
-        "seconds": {label: f"{sum(each) / len(each):.0f}" for label, each in seconds.items()},
+        "seconds": results.seconds(),
     }
-    return results.sheet(
+    return results.table(
         f"{metric} on test trajectories; mean ± standard deviation over seeds", metric=metric, extra=extra
     )
 
 
-def show_plan(trials: list[Trial], folder: Path, *, as_json: bool) -> None:
+def print_plan(trials: list[Trial], folder: Path, *, as_json: bool) -> None:
     """The runs, each with its folder and whether it is done."""
     rows: list[dict[str, Any]] = [
         {"run": trial.label, "seed": trial.seed, "folder": str(folder / trial.name), "done": is_done(trial, folder)}

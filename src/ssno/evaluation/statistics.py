@@ -16,26 +16,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Literal
 
-# Student's t of scipy.special, which takes a seventh of a second to import and is needed where seeds are compared.
-
-
-def stdtr(freedom: int | float, t: Any) -> Any:
-    """The probability of a value below t."""
-    from scipy import special
-
-    return special.stdtr(freedom, t)
-
-
-def stdtrit(freedom: int | float, p: Any) -> Any:
-    """The value below which t lies with probability p."""
-    from scipy import special
-
-    return special.stdtrit(freedom, p)
-
-
-# What a few seeds say about a metric: mean, spread, confidence, and whether one model is better than another.
+# SciPy's statistics take most of a second to import, so they are imported where seeds are compared.
 
 LEVEL = 0.05
 HIGHER_IS_BETTER = ("correlation_time", "valid_time")
@@ -85,6 +68,8 @@ def summarise(values: Sequence[float]) -> SeedSummary:
     if count == 1:
         return SeedSummary(known, mean, math.nan, math.nan)
     spread = statistics.stdev(known)
+    from scipy.special import stdtrit
+
     return SeedSummary(known, mean, spread, float(stdtrit(count - 1, 1 - LEVEL / 2)) * spread / math.sqrt(count))
 
 
@@ -92,24 +77,25 @@ def welch(first: SeedSummary, second: SeedSummary) -> float:
     """Two-sided p-value of Welch's test that two means over seeds are equal; NaN if a spread is not known."""
     if not all(math.isfinite(summary.spread) for summary in (first, second)):
         return math.nan
-    parts = [summary.spread**2 / len(summary.values) for summary in (first, second)]
-    if not sum(parts):  # no spread at all: equal or not
+    if not first.spread and not second.spread:  # no spread at all: equal or not
         return float(first.mean == second.mean)
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(summary.values) - 1) for part, summary in zip(parts, (first, second), strict=True)
-    )
-    return float(2 * stdtr(freedom, -abs(first.mean - second.mean) / math.sqrt(sum(parts))))
+    from scipy.stats import ttest_ind_from_stats
+
+    one, two = ((summary.mean, summary.spread, len(summary.values)) for summary in (first, second))
+    return float(ttest_ind_from_stats(*one, *two, equal_var=False).pvalue)
 
 
 def paired_test(first: Sequence[float], second: Sequence[float]) -> float:
     """Two-sided p-value of Student's test that the mean difference of pairs is zero; NaN for a single pair."""
     difference = summarise([b - a for a, b in zip(first, second, strict=True)])
-    if math.isnan(difference.spread):
+    if not math.isfinite(difference.spread):
         return math.nan
     if not difference.spread:
         return float(difference.mean == 0)
-    t = abs(difference.mean) / difference.spread * math.sqrt(len(difference.values))
-    return float(2 * stdtr(len(difference.values) - 1, -t))
+    from scipy.stats import t  # `ttest_rel` warns where differences are almost equal
+
+    error = difference.spread / math.sqrt(len(difference.values))
+    return float(2 * t.sf(abs(difference.mean) / error, len(difference.values) - 1))
 
 
 def compare_seeds(
@@ -170,60 +156,3 @@ def rank(groups: Mapping[str, SeedSummary], metric: str = "rel_l2") -> Ranking:
     sentence = f"{best} ({groups[best]}) is best in {metric}"
     test = f", against {against}; Welch's test over seeds, 5 %" if against else ""
     return Ranking(metric, best, p_values, f"{sentence}{test}{', Holm' if len(tested) > 1 else ''}.{failed}")
-
-
-# A power law through errors at several budgets, and what it says about a larger one.
-#
-#  log error = a + b log n,least squares;mean at n*:  a + b log n*  ±  t_{0.975, m-2} s sqrt(1/m + (x* - x̄)² / S)
-#
-# x = log n, S = sum (x - x̄)², s the standard deviation of the residuals with m - 2. The interval is of the mean error
-# at n*, if the law goes on: it says nothing about a law that bends.
-
-
-@dataclass(frozen=True)
-class Extrapolated:
-    """A mean with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """error = factor n^exponent; the exponent with its standard error."""
-
-    factor: float
-    exponent: float
-    exponent_error: float
-    residual: float
-    """Standard deviation of log error about the line."""
-    count: int
-    centre: float
-    """Mean of log n."""
-
-    def at(self, n: float | int) -> Extrapolated:
-        """The mean error at n with its 95 % interval; the interval is infinite with two points."""
-        ahead = math.log(n) - self.centre
-        value = self.factor * n**self.exponent
-        if self.count < 3:
-            return Extrapolated(value, 0.0, math.inf)
-        width = math.sqrt(self.residual**2 / self.count + (self.exponent_error * ahead) ** 2)
-        reach = math.exp(float(stdtrit(self.count - 2, 0.975)) * width)
-        return Extrapolated(value, value / reach, value * reach)
-
-
-def fit_power_law(n: Sequence[float | int], errors: Sequence[float]) -> PowerLaw:
-    """Least squares in logarithms; errors that are not finite are an error, as no line goes through them."""
-    if len(n) != len(errors) or len(set(n)) < 2:
-        raise ValueError(f"`errors` must belong to at least two different `n`, got {list(errors)} at {list(n)}.")
-    if not all(math.isfinite(value) and value > 0 for value in (*n, *errors)):
-        raise ValueError(f"`n` and `errors` must be positive and finite, got {list(n)} and {list(errors)}.")
-    x, y = [math.log(value) for value in n], [math.log(value) for value in errors]
-    centre, level = math.fsum(x) / len(x), math.fsum(y) / len(y)
-    spread = math.fsum((value - centre) ** 2 for value in x)
-    slope = math.fsum((a - centre) * (b - level) for a, b in zip(x, y, strict=True)) / spread
-    left = math.fsum((b - level - slope * (a - centre)) ** 2 for a, b in zip(x, y, strict=True))
-    residual = math.sqrt(left / (len(x) - 2)) if len(x) > 2 else math.nan
-    factor = math.exp(level - slope * centre)
-    return PowerLaw(factor, slope, residual / math.sqrt(spread), residual, len(x), centre)

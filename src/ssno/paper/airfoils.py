@@ -4,7 +4,7 @@ The paper replaces the attention of Transolver by SS-NO blocks and reports lower
 worse lift, which it expects input-dependent modes to win back. At scale `cpu` the question is put to ideal flow
 (kt-foil) with models of a quarter of the width: potential flow has neither boundary layers nor wakes. Equal seeds share
 all weights outside the mixing, all batches and all points, so runs are compared in pairs. Rates are tuned for each
-mixing alike, on validation cases (`ssno reproduce airfoil-rates`).
+mixing in the same way, on validation cases (`ssno reproduce airfoil-rates`).
 
 What the paper's table can support: its Transolver row equals that of Transolver's own paper in every digit, so the
 comparison is between two code bases; its columns follow that table [inferred]: pressure alone, z-scored. Over the seeds
@@ -13,8 +13,9 @@ gap in lift (0.1098 against 0.1030, 0.9973 against 0.9978) is a fraction of that
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,117 +55,89 @@ SHOWN = {
 LOOKED_AT = 32  # test cases on which slices are shuffled
 
 
-@dataclass(frozen=True, kw_only=True)
-class Airfoils(Experiment):
+class Mixings:
     """Attention, scan, selective scan and nothing among the slices."""
 
-    name: ClassVar[str] = "airfoils"
-    title: ClassVar[str] = "Flow past aerofoils: what happens among slices"
-    paper_location: ClassVar[str] = "Appendix, table of AirfRANS (here on kt-foil)"
-    published: ClassVar[str] = (
-        "AirfRANS: volume error 0.0017 against Transolver's 0.0037, surface 0.0046 against 0.0142; "
-        "C_L error 0.1098 against 0.1030, rank correlation of the lift 0.9973 against 0.9978."
-    )
-    cpu_seeds: ClassVar[int] = 5
-    cpu: ClassVar[Budget] = Budget(preset="small", recipe="fast", epochs=40, evaluations=4)
-
-    def models(self) -> dict[str, SliceConfig]:
+    def models(self, at: Experiment) -> dict[str, SliceConfig]:
         """What happens among the slices, by name."""
-        if self.scale == "paper":
-            return {
-                "attention": TransolverConfig(),
-                "scan": SSNOSlicesConfig(),
-                "selective": SSNOSlicesConfig(scan="selective"),
-                "none": TransolverConfig(mixing="none"),
-            }
-        scans = SSNOSlicesConfig(**SMALL, d_state=16, modes=GRID_MODES)  # type: ignore[arg-type]
-        found: dict[str, SliceConfig] = {
-            "attention": TransolverConfig(**SMALL),  # type: ignore[arg-type]
+        size: dict[str, Any] = {} if at.scale == "paper" else SMALL
+        if at.scale == "tiny":
+            size = size | {"hidden_channels": 16, "n_layers": 2, "n_slices": 8}
+        states: dict[str, Any] = {} if at.scale == "paper" else {"d_state": 16, "modes": GRID_MODES}
+        scans = SSNOSlicesConfig(**size, **states)
+        return {
+            "attention": TransolverConfig(**size),
             "scan": scans,
             "selective": replace(scans, scan="selective"),
-            "none": TransolverConfig(**SMALL, mixing="none"),  # type: ignore[arg-type]
+            "none": TransolverConfig(**size, mixing="none"),
         }
-        if self.scale != "tiny":
-            return found
-        return {name: replace(model, hidden_channels=16, n_layers=2, n_slices=8) for name, model in found.items()}
 
-    def recipes(self) -> list[Experiment]:
-        return [self]
-
-    @property
-    def budget(self) -> Budget:
-        return replace(self.cpu, preset="paper") if self.scale == "tenth" else super().budget
-
-    def runs(self) -> list[Trial]:
+    def runs(self, at: Experiment) -> list[Trial]:
         return [
-            self.cell(name, seed)
-            for seed in self.seed_range()
-            for name in self.models()
-            if name != "none" or seed < FEWER_SEEDS or self.scale != "cpu"
+            self.trial(at, name, seed)
+            for seed, name in product(at.seed_range(), self.models(at))
+            if name != "none" or seed < FEWER_SEEDS or at.scale != "cpu"
         ]
 
-    def cell(self, name: str, seed: int, *, rate: float | None = None, case: str = CASE) -> Trial:
+    def trial(self, at: Experiment, name: str, seed: int, *, rate: float | None = None, case: str = CASE) -> Trial:
         """One run; with the rate of its mixing, unless another is given."""
-        budget = self.budget
+        budget = at.budget
         options = recipe(budget.recipe, dataset="kt-foil", seed=seed)
-        if self.scale != "paper":
+        if at.scale != "paper":
             options = replace(options, epochs=budget.epochs, learning_rate=RATES[name])
         if rate is not None:
             options = replace(options, learning_rate=rate)
         options = replace(options, evaluate_every=max(1, options.epochs // budget.evaluations))
-        run = Run(
-            data=DataOptions(name="kt-foil", preset=budget.preset),
-            model=self.models()[name],
-            train=options,
-            window=Window(size=1),
-        )
+        data = DataOptions(name="kt-foil", preset=budget.preset)
+        run = Run(data=data, model=self.models(at)[name], train=options, window=Window(size=1))
         return Trial(name, case, run, budget.tested)
 
-    def judge(self, results: Results) -> Finding:
-        labels = [name for name in self.models() if results.find(name)]
+    def judge(self, at: Experiment, results: Results) -> Finding:
+        labels = [name for name in self.models(at) if results.find(name)]
         drawn = {
             metric: results.there({name: (name, CASE) for name in labels}, metric)
             for metric in ("volume_mse/p", "surface_mse/p", "lift_abs")
         }
         return Finding(
-            (self.table(results, labels), published_table(), shuffled_table(results, labels)),
-            tuple(self.verdicts(results)),
+            (errors_table(results, labels), published_table(), shuffled_table(results, labels)),
+            tuple(verdicts(results)),
             {"airfoils": lambda: seed_dots(drawn, ylabel="error on test cases")},
             tuple(results.records()),
             ("Potential flow at a quarter of the published width; AirfRANS has boundary layers and wakes.",),
         )
 
-    def table(self, results: Results, labels: list[str]) -> ResultTable:
-        """Errors and costs of every mixing."""
-        rows = []
-        for name in labels:
-            found = [outcome for _, outcome in results.find(name)]
-            seconds = sum(outcome.seconds for outcome in found) / len(found)
-            errors = (results.told(name, CASE, metric) for metric in SHOWN)
-            rows.append((name, f"{found[0].parameters:,}", f"{seconds:.0f}", *errors))
-        rows.append(("undisturbed stream", "0", "", *undisturbed(results, labels[0])))
-        headings = ("among slices", "parameters", "seconds", *SHOWN.values())
-        return ResultTable("kt-foil, test cases, mean ± standard deviation over seeds", headings, tuple(rows))
 
-    def verdicts(self, results: Results) -> Iterator[Verdict]:
-        """The paper's claims, and whether anything among slices matters."""
+def errors_table(results: Results, labels: list[str]) -> ResultTable:
+    """Errors and costs of every mixing."""
+    costs = results.parameters(), results.seconds()
+    rows = [
+        (name, *(cost[name] for cost in costs), *(results.cell(name, CASE, metric) for metric in SHOWN))
+        for name in labels
+    ]
+    rows.append(("undisturbed stream", "0", "", *undisturbed(results, labels[0])))
+    headings = ("among slices", "parameters", "seconds", *SHOWN.values())
+    return ResultTable("kt-foil, test cases, mean ± standard deviation over seeds", headings, tuple(rows))
 
-        def claim(text: str, less: str, more: str, metric: str, *, factor: float = 1.0) -> Iterator[Verdict]:
-            values = list(results.there({name: (name, CASE) for name in (less, more)}, metric).values())
-            if metric == "lift_rank":
-                values = [[1 - value for value in one] for one in values]
-            if len(values) == 2:
-                yield below(text, *values, factor=factor, paired=len(values[0]) == len(values[1]))
 
-        for metric, where in (("volume_mse/p", "volume"), ("surface_mse/p", "wall")):
-            yield from claim(f"Scan below attention, {where} pressure", "scan", "attention", metric)
-            yield from claim(f"... by a factor of 2, {where} pressure", "scan", "attention", metric, factor=2.0)
-        for metric, what in (("lift_abs", "error"), ("lift_rel_median", "relative error"), ("lift_rank", "1 - rank")):
-            yield from claim(f"Attention below scan, lift {what}", "attention", "scan", metric)
-        yield from claim("Selective below linear scan, lift error", "selective", "scan", "lift_abs")
-        for name in ("attention", "scan"):
-            for metric, what in (("surface_mse/p", "wall pressure"), ("lift_abs", "lift error")):
-                yield from claim(f"{name.capitalize()} below no mixing, {what}", name, "none", metric)
+def verdicts(results: Results) -> Iterator[Verdict]:
+    """The paper's claims, and whether anything among slices matters."""
+
+    def claim(text: str, less: str, more: str, metric: str, *, factor: float = 1.0) -> Iterator[Verdict]:
+        values = list(results.there({name: (name, CASE) for name in (less, more)}, metric).values())
+        if metric == "lift_rank":
+            values = [[1 - value for value in one] for one in values]
+        if len(values) == 2:
+            yield below(text, *values, factor=factor, paired=len(values[0]) == len(values[1]))
+
+    for metric, where in (("volume_mse/p", "volume"), ("surface_mse/p", "wall")):
+        yield from claim(f"Scan below attention, {where} pressure", "scan", "attention", metric)
+        yield from claim(f"... by a factor of 2, {where} pressure", "scan", "attention", metric, factor=2.0)
+    for metric, what in (("lift_abs", "error"), ("lift_rel_median", "relative error"), ("lift_rank", "1 - rank")):
+        yield from claim(f"Attention below scan, lift {what}", "attention", "scan", metric)
+    yield from claim("Selective below linear scan, lift error", "selective", "scan", "lift_abs")
+    for name in ("attention", "scan"):
+        for metric, what in (("surface_mse/p", "wall pressure"), ("lift_abs", "lift error")):
+            yield from claim(f"{name.capitalize()} below no mixing, {what}", name, "none", metric)
 
 
 def undisturbed(results: Results, label: str) -> Iterator[str]:
@@ -214,3 +187,20 @@ def shuffled_table(results: Results, labels: list[str]) -> ResultTable:
         rows.append((name, f"{errors[0]:.3g}", *(f"{error / errors[0]:.2f} times" for error in errors[1:])))
     title = f"Volume pressure of the first seed on {LOOKED_AT} cases when the trained mixing is disturbed"
     return ResultTable(title, ("among slices", "as trained", "slices shuffled", "mixing removed"), tuple(rows))
+
+
+CPU = Budget(preset="small", recipe="fast", epochs=40, evaluations=4)
+AIRFOILS = Experiment(
+    name="airfoils",
+    title="Flow past aerofoils: what happens among slices",
+    paper_location="Appendix, table of AirfRANS (here on kt-foil)",
+    published=(
+        "AirfRANS: volume error 0.0017 against Transolver's 0.0037, surface 0.0046 against 0.0142; "
+        "C_L error 0.1098 against 0.1030, rank correlation of the lift 0.9973 against 0.9978."
+    ),
+    cpu=CPU,
+    tenth=replace(CPU, preset="paper"),
+    cpu_seeds=5,
+    compare_recipes=False,
+    content=Mixings(),
+)

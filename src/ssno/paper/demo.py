@@ -27,7 +27,7 @@ from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNOConfig
-from ssno.paper.table_1d import RATES
+from ssno.paper.tables_1d import RATES
 from ssno.plots.curves import error_over_time, loss_curves
 from ssno.plots.fields import forecast_panels
 from ssno.plots.style import labels_of, save

@@ -1,9 +1,12 @@
-"""What every experiment is: a published result as a frozen description that lists its runs and judges their outcome."""
+"""An experiment: one published result, described as data; what it runs and how it is judged is its `content`.
 
-import abc
+`ssno.paper.table.Table` is the content of all that compare errors in rows and columns. What measures something else
+brings its own `runs` and `judge`.
+"""
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar, get_args, overload
+from typing import Any, Protocol, TypeVar, get_args, runtime_checkable
 
 from matplotlib.figure import Figure
 
@@ -23,37 +26,52 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True)
 class Finding:
-    """What an experiment found: tables, verdicts, pictures (drawn on request, so that a page may have them dark)."""
+    """What an experiment found: tables, verdicts, figures (functions, so that a page can draw them for dark mode)."""
 
-    sheets: tuple[ResultTable, ...]
+    tables: tuple[ResultTable, ...]
     verdicts: tuple[Verdict, ...]
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     records: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
 
+@runtime_checkable
+class Content(Protocol):
+    """What an experiment runs, and what it makes of the results, at the scale and with the recipe of `at`."""
+
+    def runs(self, at: "Experiment") -> list[Trial]:
+        """The runs of one recipe, all of a seed before the next; none if nothing is trained."""
+
+    def judge(self, at: "Experiment", results: Results) -> Finding:
+        """Tables, verdicts and figures from the runs that are done."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Experiment(abc.ABC):
+class Experiment:
     """One published result.
 
-    `paper` is the published setting, `tenth` a tenth of its training with our recipe and the paper's side by side,
-    `cpu` a fixed list of runs of at most 40 minutes on two cores, `tiny` seconds.
+    Scales: `paper` is the published setting, `tenth` a tenth of its training with our recipe and the paper's side by
+    side, `cpu` a fixed list of runs of at most 40 minutes on two cores, `tiny` seconds.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    paper_location: ClassVar[str]
+    name: str
+    title: str
+    paper_location: str
     """Where in the paper it is."""
-    published: ClassVar[str]
+    published: str
     """What the paper reports, in a sentence or two."""
-    cpu_seeds: ClassVar[int] = 1
-    tenth_seeds: ClassVar[int] = 3
-    cpu: ClassVar[Budget | None] = None
+    content: Content
+    cpu: Budget | None = None
     """What one run may cost at scale `cpu`; None if nothing is trained."""
+    tenth: Budget = TENTH
+    cpu_seeds: int = 1
+    tenth_seeds: int = 3
+    compare_recipes: bool = True
+    """Whether scale `tenth` trains with both recipes."""
 
     scale: Scale = "cpu"
     seeds: int | None = None
-    """Seeds of every run; None for 1 at `tiny`, 5 at `paper`, and what fits in between."""
+    """Seeds of every run; None for 1 at `tiny`, 5 at `paper`, `cpu_seeds` and `tenth_seeds` in between."""
     recipe: Recipe | None = None
     """How runs are trained; None for the recipe of the scale, and for both at `tenth`."""
 
@@ -63,36 +81,33 @@ class Experiment(abc.ABC):
         if self.seeds is not None and self.seeds < 1:
             raise ValueError(f"`seeds` must be at least 1, got {self.seeds}.")
 
-    @abc.abstractmethod
-    def runs(self) -> list[Trial]:
-        """The runs of one recipe, all of a seed before the next."""
-
-    @abc.abstractmethod
-    def judge(self, results: Results) -> Finding:
-        """Tables, figures and verdicts from what the runs of one recipe gave."""
-
     def recipes(self) -> "list[Experiment]":
         """This experiment with each of its recipes."""
-        both = self.scale == "tenth" and self.recipe is None and self.cpu is not None
+        both = self.compare_recipes and self.scale == "tenth" and self.recipe is None and self.cpu is not None
         return [replace(self, recipe=name) for name in get_args(Recipe)] if both else [self]
 
+    def runs(self) -> list[Trial]:
+        """The runs of one recipe."""
+        return self.content.runs(self)
+
     def trials(self) -> list[Trial]:
-        """The runs, in the order in which they are done: whatever is interrupted, what is there can be compared."""
+        """All runs, seed by seed, so that whatever is done after an interruption can be compared."""
         return sorted((trial for part in self.recipes() for trial in part.runs()), key=lambda trial: trial.seed)
 
-    def conclude(self, results: Results) -> Finding:
-        """What was found; a scale that trains for seconds decides nothing that depends on training."""
-        of = {part: results.only(part.runs()) for part in self.recipes()}
-        if self.trials() and not any(found.outcomes for found in of.values()):
+    def judge(self, results: Results) -> Finding:
+        """What was found; at scale `tiny`, which trains for seconds, nothing that depends on training is decided."""
+        parts = [(part, part.runs()) for part in self.recipes()]
+        found = [(part, results.only(runs), not runs) for part, runs in parts]
+        begun = [(part, some) for part, some, without_runs in found if some.outcomes or without_runs]
+        if not begun:
             raise ValueError(f"No run of `{self.name}` is done at scale {self.scale}, so there is nothing to judge.")
-        begun = {part: found for part, found in of.items() if found.outcomes or not part.runs()}
-        parts = {str(part.recipe): part.judge(found) for part, found in begun.items()}
-        conclusion = next(iter(parts.values())) if len(parts) == 1 else together(parts)
+        findings = {str(part.recipe): part.content.judge(part, some) for part, some in begun}
+        finding = next(iter(findings.values())) if len(findings) == 1 else merge_recipes(findings)
         if self.scale != "tiny" or not results.outcomes:
-            return conclusion
+            return finding
         why = "seconds of training decide nothing"
-        verdicts = [v if v.answer == OPEN else undecided(v, why) for v in conclusion.verdicts]
-        return replace(conclusion, verdicts=tuple(verdicts))
+        verdicts = [v if v.answer == OPEN else undecided(v, why) for v in finding.verdicts]
+        return replace(finding, verdicts=tuple(verdicts))
 
     @property
     def published_recipe(self) -> bool:
@@ -103,7 +118,7 @@ class Experiment(abc.ABC):
     def budget(self) -> Budget:
         """What one run may cost at this scale."""
         assert self.cpu is not None, "an experiment without runs has no budget"
-        budget = self.by_scale(tiny=TINY, cpu=self.cpu, tenth=TENTH, paper=PAPER)
+        budget = self.by_scale(tiny=TINY, cpu=self.cpu, tenth=self.tenth, paper=PAPER)
         if self.published_recipe:
             return replace(budget, recipe="paper", precision="float32")
         return budget if self.recipe is None else replace(budget, recipe=self.recipe)
@@ -119,55 +134,31 @@ class Experiment(abc.ABC):
         chosen = {"tiny": tiny, "tenth": tenth, "paper": paper}.get(self.scale)
         return cpu if chosen is None else chosen
 
-    @overload
-    def model(self, kind: str, **fields: Any) -> OperatorConfig: ...
-
-    @overload
-    def model(self, kind: type[Config], **fields: Any) -> Config: ...
-
-    def model(self, kind: Any, **fields: Any) -> Any:
-        """A model, by configuration or by name, in its published size, or the smallest at scale `tiny`."""
-        if isinstance(kind, str):
-            return model_config(f"{kind}:tiny" if self.scale == "tiny" else kind, **fields)
-        return kind.tiny(**fields) if self.scale == "tiny" else kind(**fields)
+    def model(self, name: str, **fields: Any) -> OperatorConfig:
+        """A model in its published size, or the smallest at scale `tiny`."""
+        return model_config(f"{name}:tiny" if self.scale == "tiny" else name, **fields)
 
     def with_modes(self, config: Config, problem: Benchmark, grid: Sequence[int]) -> Config:
-        """All Fourier modes that a grid carries, as published (FNO on TorusLi: 8); tiny models keep theirs."""
+        """All Fourier modes of a grid, as published (FNO on TorusLi: 8); models at scale `tiny` keep their few."""
         if not isinstance(config, FourierConfig) or self.scale == "tiny":
             return config
         few = (problem.dataset, config.name) == ("torus-li", "fno")
         return replace(config, n_modes=FNO_MODES_ON_TORUS_LI if few else most_modes(grid))
-
-    def narrow(self) -> dict[str, Any]:
-        """Half of SS-NO's width at scale `cpu`, for experiments of many runs."""
-        return {"hidden_channels": 32, "head_channels": 128} if self.scale == "cpu" else {}
-
-    def precision(self) -> dict[str, Any]:
-        """bf16 at scale `cpu`, for models in 2D that gain by it: as exact (`ssno reproduce precision`), and faster."""
-        return {"precision": "bf16"} if self.scale == "cpu" else {}
-
-    def recommended(self, config: Config) -> Config:
-        """A model with the settings of our recipe, unless the paper's is used; for periodic problems alone."""
-        return config if self.published_recipe else config.recommended(periodic=True)
 
     def unrolling(self, forcing: float) -> Unrolling:
         """Teacher forcing (1) or unrolling (0); in short trainings ever further, or the first steps would diverge."""
         further = forcing == 0 and self.scale in ("cpu", "tenth")
         return Unrolling(teacher_forcing=(forcing,), frames=(2, 5, 10, 0) if further else (0,))
 
-    def points(self, usual: int) -> int:
-        """Grid points of a run: few at scale `tiny`."""
-        return 32 if self.scale == "tiny" else usual
 
-
-def together(parts: Mapping[str, Finding]) -> Finding:
-    """The conclusions of several recipes as one; tables, claims and pictures say which they belong to."""
+def merge_recipes(parts: Mapping[str, Finding]) -> Finding:
+    """The findings of several recipes as one; tables, claims and figures are named after their recipe."""
     return Finding(
-        sheets=tuple(
-            replace(s, title=f"recipe {name}: {s.title}") for name, part in parts.items() for s in part.sheets
+        tables=tuple(
+            replace(one, title=f"recipe {name}: {one.title}") for name, part in parts.items() for one in part.tables
         ),
         verdicts=tuple(
-            replace(v, claim=f"recipe {name}: {v.claim}") for name, part in parts.items() for v in part.verdicts
+            replace(one, claim=f"recipe {name}: {one.claim}") for name, part in parts.items() for one in part.verdicts
         ),
         figures={f"{key}-{name}": draw for name, part in parts.items() for key, draw in part.figures.items()},
         records=tuple({"recipe": name, **record} for name, part in parts.items() for record in part.records),

@@ -1,4 +1,4 @@
-"""Pages whose tables are made from stored conclusions: `ssno reproduce --page REPRODUCTION.md`.
+"""Findings on disk and in pages whose tables are made from them: `ssno reproduce --page REPRODUCTION.md`.
 
 A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce, which lies
 beside the page or, for a page in docs, beside docs:
@@ -8,7 +8,7 @@ beside the page or, for a page in docs, beside docs:
     <!-- table NAME NUMBER -->      one of its tables
 
 so that no number between them is typed by hand. NAME is an experiment at scale `cpu`, or SCALE/NAME at another one.
-Conclusions are first collected from where experiments put them.
+Findings are first collected from where experiments put them.
 """
 
 import re
@@ -21,7 +21,7 @@ from typing import Any, get_args
 
 from ssno.base import DocumentError, provenance, read_document, to_text, write_document, write_whole
 from ssno.evaluation.tables import csv_text, write_text
-from ssno.paper.catalogue import EXPERIMENTS
+from ssno.paper.catalogue import experiments
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.reference import PAPER
 from ssno.paper.results import OPEN
@@ -55,6 +55,7 @@ def store(experiment: Experiment, finding: Finding, trials: Sequence[Trial], fol
 def document(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> dict[str, Any]:
     """What finding.json holds. One setting stands for all its seeds."""
     settings = {trial.name.rpartition("-seed")[0]: trial.run.to_json() for trial in trials}
+    columns = list(dict.fromkeys(name for record in finding.records for name in record))
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -62,9 +63,10 @@ def document(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) 
         "seeds": len(experiment.seed_range()),
         "published": experiment.published,
         "verdicts": [asdict(verdict) for verdict in finding.verdicts],
-        "tables": [asdict(sheet) for sheet in finding.sheets],
+        "tables": [asdict(one) for one in finding.tables],
         "notes": list(finding.notes),
         "settings": settings,
+        "runs": {"columns": columns, "rows": [[record.get(name) for name in columns] for record in finding.records]},
         "provenance": provenance(),
     }
 
@@ -75,7 +77,7 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
     parts = [
         section("verdicts", "Verdicts", table(("claim", "our data say", "numbers"), verdicts)),
         section("pictures", "Pictures", "".join(picture(draw, name) for name, draw in finding.figures.items())),
-        section("numbers", "Numbers", "".join(table(s.headings, s.rows, caption=s.title) for s in finding.sheets)),
+        section("numbers", "Numbers", "".join(table(s.headings, s.rows, caption=s.title) for s in finding.tables)),
     ]
     described = document(experiment, finding, trials)
     origin = facts({name: str(value) for name, value in described["provenance"].items()})
@@ -98,27 +100,26 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
     )
 
 
-# Pages whose tables are made from stored conclusions: `ssno reproduce --page REPRODUCTION.md`.
+# Pages whose tables are made from stored findings: `ssno reproduce --page REPRODUCTION.md`.
 
 BLOCK = re.compile(r"(<!-- (summary|verdicts|table)(?: ([\w/-]+))?(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def write_page(page: Path, *, collected_from: Path) -> list[str]:
-    """Collect conclusions into the project's results/reproduce and docs/images, fill the page, and name them."""
+    """Collect findings into the project's results/reproduce and docs/images, fill the page, and name them."""
     folder = page.resolve().parent
     root = folder.parent if folder.name == "docs" else folder
     results, images = root / "results" / "reproduce", root / "docs" / "images"
     text, taken = page.read_text(encoding="utf-8"), []
     for path in sorted(collected_from.glob("*/finding.json")):
-        made, scale = path.parent, conclusion(collected_from, path.parent.name)["scale"]
-        name = place(made.name, scale)
-        (results / name).mkdir(parents=True, exist_ok=True)
-        images.mkdir(parents=True, exist_ok=True)
-        for kept in ("finding.json", "runs.csv"):
-            if (made / kept).is_file():
-                shutil.copyfile(made / kept, results / name / kept)
+        made, scale = path.parent, read_finding(path)["scale"]
+        name = stored_name(made.name, scale)
+        stored = results / f"{name}.json"
+        for folder in (stored.parent, images):
+            folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, stored)
         for file in made.glob("*.png"):
-            shown = images / f"reproduce-{place(file.name, scale).replace('/', '-')}"
+            shown = images / f"reproduce-{stored_name(file.name, scale).replace('/', '-')}"
             if shown.name in text or shown.exists():  # on this page, or on another one
                 shutil.copyfile(file, shown)
         taken.append(name)
@@ -126,8 +127,8 @@ def write_page(page: Path, *, collected_from: Path) -> list[str]:
     return taken
 
 
-def place(name: str, scale: str) -> str:
-    """Where in results/reproduce a conclusion lies, and what pages call it."""
+def stored_name(name: str, scale: str) -> str:
+    """What a finding is called in results/reproduce and in pages."""
     return name if scale == "cpu" else f"{scale}/{name}"
 
 
@@ -138,12 +139,12 @@ def filled(page: str, results: Path) -> str:
         opening, kind, name, number, ending = match.groups()
         if kind == "summary":
             return f"{opening}{summary(results)}{ending}"
-        found = conclusion(results, name)
+        found = read_finding(results / f"{name}.json")
         if kind == "verdicts":
             rows = [(v["claim"], f"**{v['answer']}**", v["evidence"]) for v in found["verdicts"]]
             return f"{opening}{markdown(('claim', 'our data say', 'numbers'), rows)}{ending}"
-        sheet = found["tables"][int(number)]
-        return f"{opening}{sheet['title']}\n\n{markdown(sheet['headings'], sheet['rows'])}{ending}"
+        table = found["tables"][int(number)]
+        return f"{opening}{table['title']}\n\n{markdown(table['headings'], table['rows'])}{ending}"
 
     return BLOCK.sub(block, page)
 
@@ -151,10 +152,11 @@ def filled(page: str, results: Path) -> str:
 def summary(results: Path) -> str:
     """A row per experiment with results: the paper's report, and claims by answer."""
     rows = []
-    for (name, kind), scale in product(EXPERIMENTS.items(), get_args(Scale)):
-        if not (results / place(name, scale) / "finding.json").is_file():
+    for (name, experiment), scale in product(experiments().items(), get_args(Scale)):
+        path = results / f"{stored_name(name, scale)}.json"
+        if not path.is_file():
             continue
-        found = conclusion(results, place(name, scale))
+        found = read_finding(path)
         answers = [verdict["answer"] for verdict in found["verdicts"]]
         told = [f"{answers.count(answer)} {answer}" for answer in ("holds", "does not hold") if answer in answers]
         told += [f"{answers.count(OPEN)} not decidable"] if OPEN in answers else []
@@ -162,15 +164,13 @@ def summary(results: Path) -> str:
         first = (
             f"; first: {decided[0]['claim']} **{decided[0]['answer']}** ({decided[0]['evidence']})" if decided else ""
         )
-        rows.append((f"`{name}`, {scale}", kind.published, ", ".join(told) + first))
+        rows.append((f"`{name}`, {scale}", experiment.published, ", ".join(told) + first))
     return markdown(("result, scale", "the paper", "claims in our data"), rows)
 
 
-def conclusion(results: Path, name: str) -> Mapping[str, Any]:
-    """What is stored about an experiment."""
-    path = results / name / "finding.json"
-    scale, _, experiment = name.rpartition("/")
-    remedy = f"Make it again with: ssno reproduce {experiment}" + f" --scale {scale}" * bool(scale)
+def read_finding(path: Path) -> Mapping[str, Any]:
+    """What `store` wrote about an experiment, or what was collected of it."""
+    remedy = "Make it again with `ssno reproduce`."
     found = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy)
     if not all(isinstance(found.get(key), list) for key in ("verdicts", "tables")) or "scale" not in found:
         raise DocumentError(f"{path} lacks its verdicts, tables or scale. {remedy}")
@@ -179,10 +179,10 @@ def conclusion(results: Path, name: str) -> Mapping[str, Any]:
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown; columns without any content are left out."""
-    kept = [place for place in range(len(headings)) if any(row[place] for row in rows)]
+    columns = [place for place in range(len(headings)) if any(row[place] for row in rows)]
     lines = [
-        [headings[place] for place in kept],
-        ["---"] * len(kept),
-        *([row[place] for place in kept] for row in rows),
+        [headings[place] for place in columns],
+        ["---"] * len(columns),
+        *([row[place] for place in columns] for row in rows),
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,4 +1,4 @@
-"""What trials gave, by row and column: values over seeds, curves, and the folders to look into."""
+"""Verdicts on claims, and the results of runs by row and column of a table."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,6 @@ from ssno.paper.persistence import PERSISTENCE, persistence_cell
 from ssno.paper.trial import Trial
 from ssno.runs.layout import TRIAL
 
-# What the data say about a claim: it holds, it does not, or it cannot be decided at this scale.
-#
 # A claim "A is below B" holds if A is better by the rule of `ssno.evaluation.statistics.compare_seeds`; it does not
 # hold if B is; otherwise, and always with a single seed, it is not decidable. If A diverges, nothing is decided.
 
@@ -34,7 +32,7 @@ class Verdict:
 def below(
     claim: str, smaller: Sequence[float], larger: Sequence[float], *, factor: float = 1.0, paired: bool = False
 ) -> Verdict:
-    """Whether `smaller` lies below `larger` by at least `factor`, over seeds; `paired` if equal places share a seed."""
+    """Whether `smaller` is below `larger` by at least `factor`, over seeds; `paired` if equal places share a seed."""
     first, second = summarise(smaller), summarise(larger)
     ratio = second.mean / first.mean if first.mean else math.inf
     told = f"{shown(first)} against {shown(second)}: {ratio:.3g} times"
@@ -62,8 +60,6 @@ def shown(summary: SeedSummary) -> str:
     return f"{summary.mean:.3g}{spread}"
 
 
-# What trials gave, by row and column: values over seeds, curves, and the folders to look into.
-
 Cell = tuple[str, str]
 """A row and a column: label and case."""
 
@@ -85,7 +81,7 @@ class TrialResult:
     provenance: Mapping[str, Any]
 
     def store(self, folder: Path) -> None:
-        """Write `trial.json`, whole or not at all."""
+        """Write `trial.json` atomically."""
         write_json(folder / TRIAL, asdict(self))
 
     @staticmethod
@@ -157,7 +153,7 @@ class Results:
         factor: float = 1.0,
         paired: bool = False,
     ) -> Iterator[Verdict]:
-        """The verdict on a claim that one cell lies below another, if both have runs; `paired` by their seeds."""
+        """The verdict on a claim that one cell is below another, if both have runs; `paired` by their seeds."""
         if paired:
             ours, theirs = self.matched(smaller, larger, metric)
         else:
@@ -169,48 +165,65 @@ class Results:
         """A metric of one cell over seeds."""
         return summarise(self.values(label, case, metric))
 
-    def told(self, label: str, case: str, metric: str = "rel_l2") -> str:
-        """The same for a table."""
+    def cell(self, label: str, case: str, metric: str = "rel_l2") -> str:
+        """The same as an entry of a table."""
         return shown(self.summary(label, case, metric)) if self.find(label, case) else ""
 
-    def sheet(
+    def table(
         self,
         title: str,
         *,
         metric: str = "rel_l2",
-        published: Mapping[tuple[str, str], float] | None = None,
+        published: Mapping[Cell, float] | None = None,
         extra: Mapping[str, Mapping[str, str]] | None = None,
     ) -> ResultTable:
-        """Rows and columns as they come, mean ± spread over seeds, `extra` columns first; persistence last.
+        """Rows and columns in the order of the runs, mean ± spread over seeds, `extra` columns first, persistence last.
 
         `published` values stand beside the metric that they most likely are, and beside no other.
         """
         labels = list(dict.fromkeys(trial.label for trial in self.outcomes))
+        first = {trial.case: trial for trial in reversed(list(self.outcomes))}
         cases = list(dict.fromkeys(trial.case for trial in self.outcomes))
-        published, extra = published if metric == self.published_metric() else None, extra or {}
-        published = published or {}
-        printed = [case for case in cases if any((label, case) in published for label in labels)]
-        headings = ["", *extra, *(h for case in cases for h in ([case, "paper"] if case in printed else [case]))]
-        rows = []
-        for label in labels:
-            row = [label, *(column.get(label, "") for column in extra.values())]
-            for case in cases:
-                row.append(self.told(label, case, metric))
-                if case in printed:
-                    value = published.get((label, case))
-                    row.append("" if value is None else f"{value:g}")
-            rows.append(tuple(row))
-        first = {case: next(trial for trial in self.outcomes if trial.case == case) for case in cases}
-        still = {case: persistence_cell(trial, metric) for case, trial in first.items()}
+        printed = (published or {}) if metric == self.published_metric() else {}
+        beside = [case for case in cases if any((label, case) in printed for label in labels)]
+
+        def cells(of_case: Mapping[str, str], label: str = "") -> Iterator[str]:
+            for case, cell in of_case.items():
+                yield cell
+                if case in beside:
+                    yield f"{printed[label, case]:g}" if (label, case) in printed else ""
+
+        headings = ("", *(extra or {}), *(h for case in cases for h in ([case, "paper"] if case in beside else [case])))
+        rows = [
+            (
+                label,
+                *(column.get(label, "") for column in (extra or {}).values()),
+                *cells({case: self.cell(label, case, metric) for case in cases}, label),
+            )
+            for label in labels
+        ]
+        still = {case: persistence_cell(first[case], metric) for case in cases}
         if any(still.values()):
-            values = [cell for case, text in still.items() for cell in ([text, ""] if case in printed else [text])]
-            rows.append((PERSISTENCE, *("" for _ in extra), *values))
-        return ResultTable(title, tuple(headings), tuple(rows))
+            rows.append((PERSISTENCE, *("" for _ in extra or {}), *cells(still)))
+        return ResultTable(title, headings, tuple(rows))
 
     def published_metric(self) -> str:
         """What the paper prints: rollouts in its [0, 1] units, where a single field makes these one error."""
         scaled = "rel_l2_unit_interval"
         return scaled if all(scaled in outcome.values for outcome in self.outcomes.values()) else "rel_l2"
+
+    def measured(self, metric: str) -> bool:
+        """Whether all runs have a metric, apart from those that diverged."""
+        done = self.outcomes.values()
+        finite = [outcome for outcome in done if math.isfinite(outcome.values.get("rel_l2", math.inf))]
+        return all(metric in outcome.values for outcome in finite or done)
+
+    def seconds(self) -> dict[str, str]:
+        """Mean training time of every row, over problems and seeds."""
+        times: dict[str, list[float]] = {}
+        for trial, outcome in self.outcomes.items():
+            times.setdefault(trial.label, []).append(outcome.seconds)
+        return {label: f"{sum(each) / len(each):.0f}" for label, each in times.items()}
 
     def parameters(self) -> dict[str, str]:
         """Parameters of every row."""

@@ -48,10 +48,8 @@ from ssno.training.log import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 
-# How far a campaign is: which runs are done, which are under way, and when the rest will be.
-#
-# Nothing is measured or trained: finished runs say how long they took, runs under way how far they are, and a run that
-# has not begun takes as long per step as others of its kind. A kind that was never run has no estimate.
+# The status of a campaign. Nothing is measured or trained: finished runs give their time, running ones their step, and
+# a run that has not begun is taken to need as long per step as others of its kind, if there are any.
 
 
 @dataclass(frozen=True)
@@ -71,30 +69,21 @@ class Standing:
 
 @dataclass(frozen=True)
 class Status:
-    """Of several runs: how many, finished, begun; seconds left on one core, and how many have no estimate."""
+    """Numbers of runs; seconds left on one core, and how many runs have no estimate."""
 
     runs: int
     finished: int
     begun: int
     seconds_left: float
-    unforeseen: int
+    without_estimate: int
 
 
 def kind_of(trial: Trial) -> tuple[object, ...]:
     """Runs of one kind cost the same per step."""
-    run = trial.run
-    config = run.model.to_json()
-    config.pop("modes", None)
-    train = run.train
-    return (
-        repr(config),
-        run.data.name,
-        run.data.resolution,
-        train.batch_size,
-        train.precision,
-        train.grids,
-        train.unroll,
-    )
+    run, train = trial.run, trial.run.train
+    config = {name: value for name, value in run.model.to_json().items() if name != "modes"}
+    described = (repr(config), run.data.name, run.data.resolution)
+    return (*described, train.batch_size, train.precision, train.grids, train.unroll)
 
 
 def standings(trials: Iterable[Trial], folder: Path) -> list[Standing]:
@@ -110,17 +99,14 @@ def status(trials: Iterable[Trial], known: Sequence[Standing]) -> Status:
             rates[kind_of(standing.trial)] = standing.seconds / standing.done
     wanted = set(trials)
     chosen = [standing for standing in known if standing.trial in wanted]
-    seconds, unforeseen = 0.0, 0
-    for standing in chosen:
-        rate = rates.get(kind_of(standing.trial))
-        if standing.finished:
-            continue
-        if rate is None or standing.steps is None:
-            unforeseen += 1
-        else:
-            seconds += rate * max(0, standing.steps - standing.done)
-    finished = sum(standing.finished for standing in chosen)
-    return Status(len(chosen), finished, sum(standing.begun for standing in chosen), seconds, unforeseen)
+    left = [standing for standing in chosen if not standing.finished]
+    times = [
+        rates[kind] * max(0, standing.steps - standing.done)
+        for standing in left
+        if (kind := kind_of(standing.trial)) in rates and standing.steps is not None
+    ]
+    begun = sum(standing.begun for standing in chosen)
+    return Status(len(chosen), len(chosen) - len(left), begun, sum(times), len(left) - len(times))
 
 
 def steps_of(trial: Trial) -> int:
@@ -153,7 +139,7 @@ def _trajectories(options: DataOptions) -> int:
     return len(options.load("train"))
 
 
-# Run the trials of an experiment: each once, several side by side, interrupted ones from where they stopped.
+# Running.
 
 Advance = Callable[[float, float], None]
 KEPT = (
@@ -172,7 +158,7 @@ POLL_SECONDS = 2.0
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which the workers have to be told."""
+    """SIGTERM, which has to be passed on to the workers."""
 
 
 def missing_data(trials: Iterable[Trial]) -> dict[Path, Plan]:
@@ -196,7 +182,7 @@ def make_data(trials: Iterable[Trial], say: Callable[[str], None], advance: Adva
         generate(plan, folder, report=advance)
 
 
-def foresee_data(trials: Iterable[Trial]) -> dict[Path, GenerationCost]:
+def estimate_data(trials: Iterable[Trial]) -> dict[Path, GenerationCost]:
     """What making the missing datasets would cost; nothing is written."""
     return {folder: generate(plan, folder, dry_run=True).forecast for folder, plan in missing_data(trials).items()}
 
@@ -238,12 +224,12 @@ def stopped_at(until: datetime | None) -> Iterator[None]:
 
 
 def _check(future: Future[None]) -> None:
-    """Raise what a worker raised, or that it died without a word."""
+    """Raise what a worker raised, or an error that it died."""
     try:
         future.result()
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            "A worker process died. The usual causes are too little memory (see `dmesg`; take fewer workers), and a "
+            "A worker process died. The usual causes are too little memory (see `dmesg`; lower `--jobs`), and a "
             'program of your own that calls `main()` without `if __name__ == "__main__":` before it.'
         ) from error
 
@@ -297,19 +283,18 @@ def run_task(trial: Trial, folder: Path) -> None:
 
 
 def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
-    """The numbers of an evaluation that tables need, and the error in the units of the paper's [0, 1] scaling."""
+    """The metrics of an evaluation that tables need, and the error in the units of the paper's [0, 1] scaling."""
     means = evaluation.scores.means
     values = {name: error for name, error in means.items() if name in KEPT or name.startswith("rel_l2/")}
     values[SECONDS] = evaluation.seconds or float("nan")
-    if (
-        len(evaluation.fields) == 1 and not dataset_conventions(trial.run.data.name).geometry.is_steady
-    ):  # several have several factors
+    single = len(evaluation.fields) == 1  # several fields have several factors
+    if single and not dataset_conventions(trial.run.data.name).geometry.is_steady:
         values[UNIT_INTERVAL] = means["rel_l2"] * unit_interval_factor(trial.run.data, trial.run.window)
     return values
 
 
 def metric_names(trials: Iterable[Trial]) -> list[str]:
-    """What `judged` tells about trials on such data, known before they run."""
+    """The metrics that `judged` gives for these trials, known before they run."""
     tests = [data.load("test") for data in {trial.run.data for trial in trials}]
     clouds = any(test.geometry.has_wall for test in tests)
     names = [name for name in KEPT if clouds or name.partition("/")[0] not in CLOUD_METRICS]
@@ -330,11 +315,8 @@ def is_done(trial: Trial, folder: Path) -> bool:
     return TrialResult.exists(place) and read_run(place) == trial.run
 
 
-def foresee(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float | None]]:
-    """Seconds of every trial still to be done, on one thread; kinds of runs that cost the same are measured once.
-
-    Without its data a trial cannot be measured: None.
-    """
+def estimate_trials(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float | None]]:
+    """Seconds of every unfinished trial on one thread, each kind of run measured once; None without its data."""
     known: dict[tuple[object, ...], float] = {}
     for trial in dict.fromkeys(trials):
         if is_done(trial, folder):

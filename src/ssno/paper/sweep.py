@@ -191,6 +191,6 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def share(trials: Sequence[Trial], number: int, of: int) -> list[Trial]:
+def shard_of(trials: Sequence[Trial], number: int, of: int) -> list[Trial]:
     """The runs that job `number` (1, 2, ...) of `of` jobs does: every `of`-th."""
     return list(dict.fromkeys(trials))[number - 1 :: of]
