@@ -24,6 +24,7 @@ from typing import Annotated, Any
 
 import torch
 import tyro
+from ssno.forecasting.spectra import energy_spectrum
 
 from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
@@ -36,7 +37,6 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import valid_time
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
-from ssno.forecasting.spectra import energy_spectrum
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
