@@ -1,6 +1,6 @@
 """Has a change made a model cheaper or dearer? Measure the cost of all models and compare with stored rows.
 
-    python -m benchmarks.cost                      the whole `ssno bench`, compared with results/cost/cost.json
+    python -m benchmarks.cost                      all of `ssno bench`, compared with results/cost/cost.json
     python -m benchmarks.cost --quick              the short one
     python -m benchmarks.cost --replace            then make the new rows the stored ones
 

@@ -5,14 +5,14 @@
     python -m benchmarks.design ssno ks-attractor --seconds 60         also forecasts of 2,000 steps
     python -m benchmarks.design --page docs/operator.md                put the table of all stored trials into that page
 
-A trial trains a narrow model for so many seconds of its own processor time on one thread, however busy the machine is:
-the learning rate follows the time spent, and batches go on until it is over. Making kernels, batches and noise counts,
-and the optimiser's own work; reading data and scoring do not. Options of training are those of the recipe `fast` unless
-given. Every trial is a line of results/design.jsonl, whether it went well or not; those whose `code` is "scratch" come
-from blocks that were tried and not kept, described by their `change`.
+A trial trains a narrow model for a fixed processor time on one thread, whatever the load of the machine: the learning
+rate is a function of the time spent. Kernels, batches, noise and the optimiser are included, reading data and scoring
+are not. Options of training are those of the recipe `fast` unless given. Every trial is a line of
+results/design.jsonl, also failed ones; those whose `code` is "scratch" come from blocks that were not kept, described
+by their `change`.
 
 On `ks-attractor` (`ssno data generate ks-attractor --preset small`) models learn segments of 26 frames, and forecasts
-of 2,000 steps from the 32 validation states are held to the statistics of the solver's own frames.
+of 2,000 steps from the 32 validation states are compared with the statistics of the solver's own frames.
 """
 
 import json

@@ -1,12 +1,12 @@
-"""Does `ssno train --dry-run` say how long a training takes, and how long does it take itself?
+"""Accuracy and cost of the time estimates of `ssno train --dry-run`.
 
     python -m benchmarks.dry_run                            measure, compare, print (some minutes on an idle machine)
     python -m benchmarks.dry_run --store                    also write results/dry-run.json
     python -m benchmarks.dry_run --clock processor          on a busy machine: processor time, one thread
 
-Forecast and training are processes of their own, on the same noise. A training is timed as a whole: reading, steps,
-evaluations, checkpoints. Exit code 1 if a forecast is off by more than 1.5 or a dry run takes more than 10 s of
-processor time, its imports included.
+Estimate and training run in separate processes, on the same random data. The time of a training includes reading,
+steps, evaluations and checkpoints. Exit code 1 if an estimate is off by more than 1.5 or a dry run takes more than 10 s
+of processor time, imports included.
 """
 
 import json
@@ -62,7 +62,7 @@ CASES = [
     Case("ssno:tiny", (64,), 26, 96, {"epochs": 4}),
     Case("ffno", (64,), 26, 96, {"epochs": 2}),
     Case("ssno", (64,), 26, 64, {"epochs": 2, "grids": (32, 64)}),
-    Case("ssno:tiny", (64,), 26, 48, {"epochs": 4, "rollout": Unrolling(teacher_forcing=(1.0, 0.0), frames=(0, 8))}),
+    Case("ssno:tiny", (64,), 26, 48, {"epochs": 4, "unroll": Unrolling(teacher_forcing=(1.0, 0.0), frames=(0, 8))}),
     Case("ssno", (32, 32), 20, 16, {"epochs": 2}),
     Case("unet", (32, 32), 20, 16, {"epochs": 2}),
     Case("ssno", (64, 64), 20, 12, {"epochs": 1}),
@@ -70,12 +70,12 @@ CASES = [
 
 
 def main(store: bool = False, clock: Clock = "wall", first: int = len(CASES)) -> None:
-    """Forecast and do all trainings.
+    """Estimate and run all trainings.
 
     Args:
         store: write results/dry-run.json.
         clock: wall time, for an idle machine; or processor time, on one thread.
-        first: only so many of the cases.
+        first: run only the first N cases.
     """
     rows = []
     for case in CASES[:first]:
@@ -114,7 +114,7 @@ def child(what: str, case: Case, clock: Clock) -> dict[str, float]:
 
 
 def forecast(case: Case, clock: Clock) -> dict[str, float]:
-    """What `--dry-run` would say, and the processor time of the whole process."""
+    """The estimate of `--dry-run`, and the processor time of its process."""
     seconds = estimate(case.task(), clock=CLOCKS[clock]).seconds
     assert seconds is not None, "the machine has too little memory for this case"
     return {"forecast_seconds": seconds, "dry_run_seconds": time.process_time()}

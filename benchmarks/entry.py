@@ -1,7 +1,7 @@
-"""What a benchmark is, as data: contestants that do the same work, whom they are compared with, what must come out.
+"""Benchmark entries as data: competing implementations of the same work, their reference, and the expected result.
 
-An entry says what is done and on which sizes; its name is derived from them. Building it gives one `TimedCall` per
-contestant. A task runs once per round and returns its answer; `expected`, if given, returns the right one, and
+An entry defines the work and its sizes; its name is derived from them. Building it gives one `TimedCall` per
+implementation. A task runs once per round and returns its result; `expected`, if given, returns the correct one, and
 nothing is timed before the two agree.
 """
 
@@ -93,13 +93,13 @@ class Entry:
 
 
 class Unavailable(RuntimeError):
-    """What an entry needs is not on this machine; the message says what and how to get it."""
+    """An entry cannot run on this machine; the message names what is missing and how to get it."""
 
 
 def difference(answer: Answer, expected: Answer) -> float:
     """The largest relative difference of any part, in the Euclidean norm; infinite if shapes differ.
 
-    Parts that nearly vanish (a gradient that is zero up to rounding) are measured against a millionth of the whole.
+    Parts that nearly vanish (a gradient that is zero up to rounding) are compared with a millionth of the total norm.
     """
     ours, theirs = _parts(answer), _parts(expected)
     if [part.shape for part in ours] != [part.shape for part in theirs]:

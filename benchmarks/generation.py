@@ -4,7 +4,7 @@ Every generator is a process of its own, pinned to its core, with the same initi
 (`benchmarks.ks_case`); end states are compared first. Times are per trajectory.
 
 exponax needs jax and lives in an environment of its own: `python -m venv E`, `E/bin/pip install exponax`, then set
-SSNO_EXPONAX_PYTHON=E/bin/python. Without it that entry is left out, and says so.
+SSNO_EXPONAX_PYTHON=E/bin/python. Without it that entry is skipped with a message.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""How much memory does training hold, against the number of predicted frames, and does the forecast say so?
+"""Memory of training over the number of predicted frames, and the accuracy of its estimate.
 
     python -m benchmarks.memory                      measure, compare, print
     python -m benchmarks.memory --store              also write results/memory.json and docs/images/memory.png
 
-Every measurement is a process of its own: a few steps and an evaluation, then the most memory the operating system saw
-it hold. The forecast is made in another one, as `ssno train --dry-run` does. Data are noise: memory does not care.
-Steps are timed in one process, the modes in turn: times of different processes on a busy machine cannot be compared.
+Every measurement is a process: a few steps and an evaluation, then the peak memory reported by the operating system.
+The estimate is computed in another process, as by `ssno train --dry-run`. Data are random numbers. Steps are timed in
+one process, the modes in turn, because times of different processes on a busy machine cannot be compared.
 """
 
 import json
@@ -147,7 +147,7 @@ def step_times(frames: int = 24, rounds: int = ROUNDS) -> dict[str, list[float]]
 
 
 def forecast(case: Case) -> dict[str, float]:
-    """What `--dry-run` would say."""
+    """The estimate of `--dry-run`."""
     model, data, valid, options = case.setting()
     task = task_for(model, data, valid=valid, options=options, window=Window(size=GIVEN))
     return {"forecast_bytes": forecast_memory(task)}

@@ -71,7 +71,7 @@ def built(source: Path) -> Path:
 
 
 def operations_below(kinds: dict[str, torch.dtype]) -> dict[str, dict[str, dict[str, float]]]:
-    """Time and rate of every operation of one two-way block, of memory and of the head, on one thread."""
+    """Time and rate of every operation of one bidirectional block, of memory and of the head, on one thread."""
     positions = POINTS * COLUMNS
     gate = 2 * 2 * 2 * CHANNELS * CHANNELS * positions / 1e9
     scan = 2 * POINTS * CHANNELS * positions / 1e9  # without what lies beyond the diagonal

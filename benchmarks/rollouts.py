@@ -39,7 +39,7 @@ def entries() -> Iterator[Entry]:
 
 
 def against_the_listing(grid: Sequence[int], *, batch: int) -> Mapping[str, TimedCall]:
-    """The listing computes the whole window and all kernels anew for every frame."""
+    """The listing recomputes the full window and all kernels for every frame."""
     model, (given, _) = ssno(grid).eval(), trajectories(grid, batch=batch, frames=WINDOW)
     listing = model.reference()
     expected = partial(listing.rollout, given, FRAMES)

@@ -45,7 +45,7 @@ def read(path: Path) -> list[Stored]:
 
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows, whole or not at all."""
+    """Write rows atomically."""
     rows = list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()

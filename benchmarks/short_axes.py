@@ -3,7 +3,7 @@
     python -m benchmarks.short_axes                 print the table
     python -m benchmarks.short_axes --csv-file F    append the rows, with machine, versions and commit, to F
 
-Both methods see the same kernel and input and run in turn; a ratio above 1 says how many times faster the matrix is.
+Both methods see the same kernel and input and run in turn; the ratio is the speed-up of the matrix product.
 Outputs are compared first. "training" is forward and backward, kernel gradients included.
 """
 

@@ -11,7 +11,7 @@ BEGIN, END = "<!-- tables by `python -m benchmarks --page` -->", "<!-- end of ta
 HEADINGS = {
     "training-step-and-FFNO": "Training step against FFNO with all modes",
     "training-step": "Training step against the paper's listing",
-    "rollout": "Unrolling of 22 frames against the paper's listing",
+    "rollout": "Rollout of 22 frames against the paper's listing",
     "frame": "One predicted frame, batch 1, against SS-NO",
     "ks": "Generating Kuramoto-Sivashinsky trajectories, per trajectory",
     "growth": "Growth of a training step",

@@ -2,7 +2,7 @@
 
 Per position (point of a frame) and forwards, with H channels, L points on the axis, T frames, W channels in the head:
 
-    two-way scan of one axis    4 L H + 8 H^2     both directions as dense products; two maps H -> 2 H
+    bidirectional scan, 1 axis  4 L H + 8 H^2     both directions as dense products; two maps H -> 2 H
     temporal memory             2 T H + 4 H^2
     head                        2 H W             (the map to one field is not counted)
 
@@ -17,7 +17,7 @@ from ssno.models.ssno import SSNOConfig
 
 
 def forward_gflop(config: SSNOConfig, grid: Sequence[int], *, batch: int, frames: int) -> float:
-    """10^9 useful operations of predicting every slot of a batch of trajectories."""
+    """10^9 useful operations of predicting every time step of a batch of trajectories."""
     h = config.hidden_channels
     scans = config.n_layers * sum(4 * length * h + 8 * h**2 for length in grid)
     memory = 2 * frames * h + 4 * h**2 if config.memory.window else 0

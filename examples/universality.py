@@ -84,7 +84,7 @@ def apply(model: SSNO, u: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class GenerationReport:
+class Measurements:
     """What was measured: errors by model and width, the floor, and one example of the widest models."""
 
     widths: tuple[int, ...]
@@ -95,7 +95,7 @@ class GenerationReport:
     answers: dict[str, Tensor]
 
 
-def experiment(*, widths: tuple[int, ...], steps: int, seed: int = 0) -> GenerationReport:
+def experiment(*, widths: tuple[int, ...], steps: int, seed: int = 0) -> Measurements:
     """Train both models at every width and measure them on the same unseen functions."""
     test = inputs(1000, torch.Generator().manual_seed(seed + 1))
     truth = operator(test)
@@ -120,10 +120,10 @@ def experiment(*, widths: tuple[int, ...], steps: int, seed: int = 0) -> Generat
     print(f"no one-way model can be better than {floor:.4f}")
     typical = (truth.square().sum(1) - truth.square().sum(1).quantile(0.8)).abs().argmin()
     chosen = {name: answer[typical] for name, answer in answers.items()}
-    return GenerationReport(widths, tuple(parameters), errors, floor, truth[typical], chosen)
+    return Measurements(widths, tuple(parameters), errors, floor, truth[typical], chosen)
 
 
-def draw(outcome: GenerationReport) -> Figure:
+def draw(outcome: Measurements) -> Figure:
     """Errors over width on the left, one function on the right."""
     colours = dict(zip(MODELS, ("#0072B2", "#D55E00"), strict=True))
     figure = Figure(figsize=(9.5, 3.9), layout="constrained")

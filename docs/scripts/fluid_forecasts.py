@@ -31,7 +31,7 @@ SHIPPED = {"torus-li": "torus-li-64", "torus-vis-force": "torus-vis-force-64", "
 DATASETS = ("torus-li", "torus-vis", "torus-vis-force", "ce-rm", "gce-rt")
 LONGER, SOLVED = 5, 8
 RUNAWAY = 10
-"""Times the energy of the truth from which a forecast counts as run away."""
+"""Times the energy of the truth from which a forecast counts as diverged."""
 
 
 def of_the_table(dataset: str, label: str) -> Path:

@@ -39,7 +39,7 @@ class Convolved(nn.Module):
 
 
 def scan(**options: object) -> Callable[[], nn.Module]:
-    """Makes a two-way scan."""
+    """Makes a bidirectional scan."""
     return lambda: BidirectionalScan(CHANNELS, d_state=16, **options)  # type: ignore[arg-type]
 
 
