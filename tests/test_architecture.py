@@ -8,8 +8,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssno"
 README = SOURCE.parents[1] / "README.md"
-# Python in src: lowered as it shrinks, to the 250 files and 35,500 lines of CONTRIBUTING.md.
-MOST_FILES, MOST_LINES = 259, 42_500
+# Python in src: lines are lowered as it shrinks, to the 35,500 of CONTRIBUTING.md.
+MOST_FILES, MOST_LINES = 250, 42_500
 
 # What each package may import of ours. Two towers, ssm -> layers -> models and pde -> data, meet in `forecasting`.
 ALLOWED: dict[str, set[str]] = {
