@@ -41,14 +41,14 @@ def check_comparable(evaluations: Sequence[Evaluation]) -> None:
 
 
 def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> list[SeedGroup]:
-    """Put runs together that differ in their seed only; named after the model, or the run where models are alike."""
+    """Group runs that differ in their seed only; named after their model, or after a run if that is ambiguous."""
     check_comparable(evaluations)
-    alike: dict[str, list[Evaluation]] = {}
+    same_model: dict[str, list[Evaluation]] = {}
     for evaluation in evaluations:
-        alike.setdefault(json.dumps(_without_seed(evaluation), sort_keys=True), []).append(evaluation)
-    labels = [_label(members[0]) for members in alike.values()]
+        same_model.setdefault(json.dumps(_without_seed(evaluation), sort_keys=True), []).append(evaluation)
+    labels = [_label(members[0]) for members in same_model.values()]
     groups = []
-    for members in alike.values():
+    for members in same_model.values():
         seeds = [member.seed for member in members if member.seed is not None]
         if len(set(seeds)) < len(seeds):
             runs = " and ".join(member.name for member in members)

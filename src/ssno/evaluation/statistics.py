@@ -1,4 +1,4 @@
-"""What a few seeds say about a metric: mean, spread, confidence, and whether one model is better than another.
+"""Statistics of a metric over a few seeds: mean, spread, confidence, and whether one model is better than another.
 
     mean +- t_{0.975, n-1} s / sqrt(n)                       95 % confidence interval of the mean over n seeds (Student)
     t = (m1 - m2) / sqrt(s1^2/n1 + s2^2/n2)                  Welch's test, degrees of freedom after Satterthwaite
@@ -40,7 +40,7 @@ class SeedSummary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether one model's metric lies below another's: "below", "above" or "open", the p-value, and why it is open."""
+    """Whether one model's metric is below another's: "below", "above" or "open", the p-value, and why it is open."""
 
     outcome: Literal["below", "above", "open"]
     p: float
@@ -49,7 +49,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Which model is best in a metric (None if they cannot be told apart), the p-values behind it, and a sentence."""
+    """The best model in a metric (None if the seeds do not decide), the p-values behind it, and a sentence."""
 
     metric: str
     best: str | None
@@ -101,7 +101,7 @@ def paired_test(first: Sequence[float], second: Sequence[float]) -> float:
 def compare_seeds(
     first: Sequence[float], second: Sequence[float], *, factor: float = 1.0, paired: bool = False
 ) -> Comparison:
-    """Whether `factor` times the first metric lies below the second; `paired` if equal places share a seed."""
+    """Whether `factor` times the first metric is below the second; `paired` if equal places share a seed."""
     if min(len(first), len(second)) < 2:
         return Comparison("open", math.nan, "one seed has no spread")
     finite = [all(map(math.isfinite, values)) for values in (first, second)]
@@ -114,12 +114,12 @@ def compare_seeds(
     one, two = map(summarise, scaled)
     p = paired_test(*scaled) if paired else welch(one, two)
     if not p < LEVEL:
-        return Comparison("open", p, "the seeds do not tell")
+        return Comparison("open", p, "not significant")
     return Comparison("below" if one.mean < two.mean else "above", p)
 
 
 def rank(groups: Mapping[str, SeedSummary], metric: str = "rel_l2") -> Ranking:
-    """Say which model is best, or that the seeds do not tell."""
+    """Which model is best, if the seeds decide it."""
     if len(groups) < 2:
         raise ValueError(f"Ranking needs at least 2 models, got {', '.join(groups) or 'none'}.")
     sign = -1 if metric in HIGHER_IS_BETTER else 1

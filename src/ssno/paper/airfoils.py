@@ -141,7 +141,7 @@ def verdicts(results: Results) -> Iterator[Verdict]:
 
 
 def undisturbed(results: Results, label: str) -> Iterator[str]:
-    """Persistence: the errors of the given frame, a stream without any foil, in the units of a trained run."""
+    """Persistence: the errors of the input frame, a stream without any foil, in the units of a trained run."""
     trial, _ = results.find(label)[0]
     trained, test = load_forecaster(results.folder / trial.name), trial.run.data.load("test")
     means = persistence_scores(test, trained.window, normalisers=trained.normalisers)

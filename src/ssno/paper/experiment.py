@@ -139,7 +139,7 @@ class Experiment:
         return model_config(f"{name}:tiny" if self.scale == "tiny" else name, **fields)
 
     def with_modes(self, config: Config, problem: Benchmark, grid: Sequence[int]) -> Config:
-        """All Fourier modes of a grid, as published (FNO on TorusLi: 8); models at scale `tiny` keep their few."""
+        """All Fourier modes of a grid, as published (FNO on TorusLi: 8); smallest models keep their own number."""
         if not isinstance(config, FourierConfig) or self.scale == "tiny":
             return config
         few = (problem.dataset, config.name) == ("torus-li", "fno")

@@ -1,6 +1,6 @@
 """Findings on disk and in pages whose tables are made from them: `ssno reproduce --page REPRODUCTION.md`.
 
-A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce, which lies
+A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce, which is
 beside the page or, for a page in docs, beside docs:
 
     <!-- summary -->                every experiment: what the paper reports, and how many claims hold
@@ -41,7 +41,7 @@ FORMAT, VERSION = "ssno-finding", 1
 
 
 def store(experiment: Experiment, finding: Finding, trials: Sequence[Trial], folder: Path) -> list[Path]:
-    """Write everything, each file whole or not at all, and say where."""
+    """Write everything atomically and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     content = document(experiment, finding, trials)
     write_document(folder / "finding.json", content, format=FORMAT, version=VERSION)

@@ -175,10 +175,10 @@ def missing_data(trials: Iterable[Trial]) -> dict[Path, Plan]:
     return missing
 
 
-def make_data(trials: Iterable[Trial], say: Callable[[str], None], advance: Advance) -> None:
+def make_data(trials: Iterable[Trial], report: Callable[[str], None], advance: Advance) -> None:
     """Generate the datasets that are missing."""
     for folder, plan in missing_data(trials).items():
-        say(f"generating {folder}")
+        report(f"generating {folder}")
         generate(plan, folder, report=advance)
 
 

@@ -4,7 +4,7 @@ recovery       an undamped linear state-space layer with harmonic frequencies is
 field-of-view  the criterion for universality: which outputs can depend on which inputs, model by model
 
 The layer of the first is `ssno.layers.linear_ssm`: several channels in and out, no gate. SS-NO's own scans have one
-channel each and a gate behind them; of those the construction says nothing.
+channel each and a gate behind them; the construction does not cover those.
 """
 
 import torch
