@@ -138,6 +138,11 @@ def test_names_from_files_are_shown_through_our_own_console_and_figure() -> None
     assert not [path for path in drawing if "matplotlib.figure" in path.read_text()]
 
 
+def test_geometries_are_asked_and_not_compared_by_name() -> None:
+    compared = re.compile(r"grid_type (==|!=|in|not in) |geometry(\.name)? (==|!=) ")
+    assert not [path for path in SOURCE.rglob("*.py") if compared.search(path.read_text())]
+
+
 def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
     offender = tmp_path / "offender.py"
     offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")
