@@ -112,7 +112,7 @@ def test_saved_weights_come_back_bitwise_into_a_module_of_the_same_shape(tmp_pat
 
 def test_a_folder_alone_is_not_enough(tmp_path) -> None:
     WrappedModule(SpectralNetwork(1)).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"does not say how to build its network \(SpectralNetwork\). Build that"):
+    with pytest.raises(ValueError, match=r"does not contain its network \(SpectralNetwork\). Build that"):
         WrappedModule.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="does not fit the model of its config.json"):
         WrappedModule.from_pretrained(tmp_path, SpectralNetwork(2))

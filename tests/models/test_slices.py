@@ -226,7 +226,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
     for fields, message in (
         ({"n_dims": 2}, "`n_dims` must be 1, the axis of points, got 2"),
         ({"n_heads": 7}, "`n_heads` must divide `hidden_channels`, got 7 and 256"),
-        ({"in_channels": 4}, "`in_channels` must count the known fields x and y"),
+        ({"in_channels": 4}, "`in_channels` must count the context fields x and y"),
         ({"mixing": "mean"}, "`mixing` must be one of 'attention', 'none', got 'mean'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -235,6 +235,6 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         SSNOSlicesConfig(order="x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`residual` must be one of 'sum', 'none', got 'path'"):
         SSNOSlicesConfig(residual="path")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="Say `scan='selective'`; `modes.selective` is for models of grids"):
+    with pytest.raises(ValueError, match="`modes.selective` is for models of grids; use `scan='selective'`"):
         SSNOSlicesConfig(modes=ModeOptions(selective=True))
     assert isinstance(model_config("ssno-slices:tiny").build(), nn.Module)

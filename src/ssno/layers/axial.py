@@ -1,9 +1,9 @@
 """Sweeps of a grid by state-space scans: the spatial blocks of SS-NO and of the variants it is compared with.
 
-A two-way scan adds a forward and a backward S4D block (`ssno.layers.block`), so that each point hears from both sides:
+A two-way scan adds a forward and a backward S4D block (`ssno.layers.block`), so that each point depends on both sides:
 
-    axis       scan each axis in turn, both ways: after it every point has heard from every other         SS-NO
-    one-way    x <- x + forward scan, along each axis in turn: a point hears only from one side
+    axis       scan each axis in turn, both ways: then every point depends on every other                 SS-NO
+    one-way    x <- x + forward scan, along each axis in turn: a point depends on one side only
     flattened  the grid as one long line in row-major order, scanned both ways: x <- x + W z; then the same with the
                axes in another order, so that every axis is the fastest once (Vision Mamba style)
     parallel   two-way scans of all axes act on the same input and are summed, then a feed-forward network: x <- x + F z
@@ -66,7 +66,7 @@ class PairedScan(nn.Module, abc.ABC):
 class BidirectionalScan(PairedScan):
     """Scan sequences forwards and backwards, each with its own S4D (or selective) block, and add the two.
 
-    For sequences that repeat give `boundary="periodic"`. Modes start as `options` say, by default as `fast_start`.
+    For sequences that repeat give `boundary="periodic"`. `options` set how modes start, by default `fast_start`.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class SpatialScan(nn.Module, abc.ABC):
 
 
 class GridScan(SpatialScan):
-    """A scan for every axis of a grid, applied one after the other. What sweeps do otherwise, they say."""
+    """A scan for every axis of a grid, by default applied one after the other."""
 
     residual: Residual = "none"
 

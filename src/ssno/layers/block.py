@@ -84,7 +84,7 @@ class GatedBlock(nn.Module, abc.ABC):
         return with_skip(self.kernel(length, spacing=spacing), self.skip)
 
     def with_ends(self, weights: "DiscretisedKernels", length: int) -> "DiscretisedKernels":
-        """Weights of a scan of this block and its like, with what lies beyond the ends of a line: here nothing."""
+        """The weights of a scan with the contribution of values assumed outside a line: here none."""
         return weights
 
 
@@ -108,7 +108,7 @@ class DiscretisedKernels(NamedTuple):
     matrix: Tensor | None = None
     """The taps as stacked matrices or spectra, for repeated use."""
     ends: Float[Tensor, "h d l"] | None = None
-    """What a learned value beyond the ends adds to the scan of every line."""
+    """What a learned value outside a line adds to its scan."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -147,7 +147,7 @@ class DiscretisedKernels(NamedTuple):
         return fused(x, self.taps, self.mix, self.bias) and choose_for_taps(self.taps, lines) == "fused"
 
     def prepared(self, lines: int) -> "DiscretisedKernels":
-        """The same, ready for many scans of so many lines each."""
+        """The same, prepared for repeated scans of `lines` lines."""
         if self.taps is None:
             return self
         return self._replace(matrix=prepared_taps(self.taps, self.directions, periodic=self.periodic, lines=lines))

@@ -36,7 +36,7 @@ class LinearSSM(nn.Module):
         damping: "learnable", "fixed" at its start, or "absent".
         frequency: "learnable" or "fixed".
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis: "zero", "periodic" or "periodic-truncated"; see `ssno.ssm.kernel`.
+        boundary: "zero", "periodic" or "periodic-truncated"; see `ssno.ssm.kernel`.
     """
 
     log_damping: Tensor

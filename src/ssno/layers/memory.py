@@ -1,10 +1,10 @@
 """Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (as in MemNO).
 
-The window is the first K taps of the causal kernel with an empty past, so slot t sees frames t-K+1 ... t, and three
-ways to compute it agree: over a whole trajectory at once, over sliding windows, and streaming with the features of the
-last K frames kept in a buffer. The output replaces the input: no outer residual.
+The window is the first K taps of the causal kernel with zeros before the first frame, so time step t sees frames
+t-K+1 ... t, and three ways to compute it agree: over a trajectory at once, over sliding windows, and streaming with a
+buffer of the features of the last K frames. The output replaces the input unless `residual` adds it.
 
-Axes: b trajectory, t time slot, h channel, p grid point, k age of a frame (0 is now).
+Axes: b trajectory, t time step, h channel, p grid point, k age of a frame (0 is now).
 """
 
 import math
@@ -42,15 +42,14 @@ class S4DBlock(CarryingBlock):
         channels: number of channels h, each with its own system.
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis: "zero" nothing, "periodic" infinitely many periodic images,
-        "periodic-truncated" the
-            kernel of one period, applied circularly, "neumann" and "dirichlet" a mirror image, as at a wall, "learned"
-            a constant for each channel, which starts at zero.
+        boundary: what a scan assumes outside the axis: "zero" zeros, "periodic" infinitely many periodic images,
+            "periodic-truncated" the kernel of one period, applied circularly, "neumann" and "dirichlet" a mirror image,
+            as at a wall, "learned" a constant for each channel, which starts at zero.
         options: how the modes start and what of them is learned; by default `fast_start`.
     """
 
     beyond: Float[Tensor, " h"]
-    """The value of the input beyond the end where the scan starts; only with boundary "learned"."""
+    """The input assumed before the end where the scan starts; only with boundary "learned"."""
 
     def __init__(
         self,
@@ -89,17 +88,17 @@ class S4DBlock(CarryingBlock):
         return self.modes.steady_response(spacing) + self.skip
 
     def with_ends(self, weights: DiscretisedKernels, length: int) -> DiscretisedKernels:
-        """With boundary "learned": what the values v beyond the ends of a line add to its scan.
+        """With boundary "learned": what the values v assumed outside a line add to its scan.
 
-        A scan is linear: kernel * x, with v beyond, is kernel * (x - v), with zero beyond, plus the answer to v alone.
+        A scan is linear: kernel * x with v outside is kernel * (x - v) with zero outside, plus the response to v alone.
         """
         if self.boundary != "learned":
             return weights
         blocks = [block for block in weights.blocks if isinstance(block, S4DBlock)]
         values = torch.stack([block.beyond for block in blocks], dim=1)[..., None]  # h d 1
         steady = [block.steady_response(spacing=weights.sampling.spacing) for block in blocks]
-        heard = weights.scan(values.new_ones(len(values), 1, length, 1))[:, :, 0, :, 0]
-        return weights._replace(ends=values * (torch.stack(steady, dim=1)[..., None] - heard))
+        inside = weights.scan(values.new_ones(len(values), 1, length, 1))[:, :, 0, :, 0]
+        return weights._replace(ends=values * (torch.stack(steady, dim=1)[..., None] - inside))
 
     def carried(self, x: Float[Tensor, "h l b"], *, spacing: float = 1.0) -> Float[Tensor, "h l b"]:
         """kernel * x + skip x by carrying states along."""
@@ -256,7 +255,7 @@ class TemporalMemory(nn.Module):
         )
 
     def forward(self, features: Float[Tensor, "b t h *grid"]) -> Float[Tensor, "b t h *grid"]:
-        """Every slot of a trajectory at once."""
+        """Every time step of a trajectory at once."""
         columns = features.movedim((2, 1), (0, -1))  # h b *grid t
         return self.columns(columns).movedim((0, -1), (2, 1))
 
@@ -268,18 +267,18 @@ class TemporalMemory(nn.Module):
         self, features: Float[Tensor, "h *points t"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points t"]:
         """The same with channel first and time last, the layout of `ssno.layers.axial` with frames folded (b, t)."""
-        slots = features.shape[-1]
+        steps = features.shape[-1]
         weights = self.weights() if weights is None else weights
         assert weights.taps is not None
-        taps = functional.pad(weights.taps[..., :slots], (0, max(0, slots - self.window)))
-        lines = features.reshape(features.shape[0], -1, slots, 1)
+        taps = functional.pad(weights.taps[..., :steps], (0, max(0, steps - self.window)))
+        lines = features.reshape(features.shape[0], -1, steps, 1)
         out = gated_scan(lines, weights._replace(taps=taps)).view(features.shape)
         return features + out if self.residual else out
 
     def newest(
         self, buffer: Float[Tensor, "k h *points"], *, weights: DiscretisedKernels | None = None
     ) -> Float[Tensor, "h *points"]:
-        """Only the newest slot, from a buffer of at most `window` feature maps, oldest first."""
+        """Only the newest time step, from a buffer of at most `window` feature maps, oldest first."""
         weights = self.weights() if weights is None else weights
         assert weights.taps is not None
         by_age = weights.taps[0, :, : buffer.shape[0]].flip(1).t()  # k h, oldest first

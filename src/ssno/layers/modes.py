@@ -2,7 +2,7 @@
 
     kernel(x) = 2 Re sum_n C_n B_n exp(rate_n x),    rate_n = -damping_n - i frequency_n
 
-Damping says how local the kernel is, frequency which waves it resonates with. Each may be learnable or fixed, and
+Damping sets how local the kernel is, frequency which waves it resonates with. Each may be learnable or fixed, and
 damping may be absent. That is a matter of values: damping is exp(log_damping), fixed numbers are buffers instead of
 parameters, and an absent damping is a fixed log_damping of minus infinity.
 
@@ -94,7 +94,7 @@ def fast_start(options: ModeOptions | None = None, *, axes: int = 1, periodic: b
 
     Modes have the waves and decay lengths of a grid. Kernels have norm 2, and less where several axes are scanned in a
     row: as they are drawn their norm is about five, and a model in 2D starts with answers of several hundred.
-    `periodic` says whether all of the `axes` are. What else the options say stays.
+    `periodic`: whether all of the `axes` are. Other options are unchanged.
     """
     smallest, largest = LONG_STEPS if axes > 1 and periodic else STEPS
     return replace(

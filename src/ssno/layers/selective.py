@@ -45,7 +45,7 @@ class SelectiveBlock(CarryingBlock):
         channels: number of channels h.
         d_state: states per channel; even, because they come in conjugate pairs.
         direction: "forward" looks at points before, "backward" at points after.
-        boundary: what lies beyond the axis: "zero" nothing, "periodic" periodic images.
+        boundary: what a scan assumes outside the axis: "zero" zeros, "periodic" periodic images.
         options: how the modes start and what of them is learned; by default `fast_start`.
     """
 

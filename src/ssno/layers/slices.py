@@ -1,4 +1,4 @@
-"""Slices: a cloud of points becomes a few tokens, tokens are mixed, and the points hear back (Transolver).
+"""Slices: a cloud of points becomes a few tokens, tokens are mixed, and spread back to the points (Transolver).
 
     w[p, g] = softmax_g( (W_g k_p) / tau )                   how much point p belongs to slice g, per head
     t[g]    = sum_p w[p, g] f_p / (sum_p w[p, g] + 1e-5)     the token of a slice: a mean over its points
@@ -104,7 +104,7 @@ class AttentionMixing(nn.Module):
 
 
 class NoMixing(nn.Module):
-    """Slices do not hear of each other."""
+    """No exchange among slices."""
 
     def forward(self, tokens: Tokens) -> Tokens:
         return tokens

@@ -34,7 +34,7 @@ from ssno.transforms.sphere import SphereGrid, transform_of
 #
 #     y_d = sum_lm K_d(l) a_lm Y_lm,     a_lm the harmonics of x,   K_d from the taps on a great circle of 2 nlat points
 #
-# The real part of K is a kernel that spreads alike in all directions. The imaginary part, of opposite sign in the two
+# The real part of K is an isotropic kernel. The imaginary part, of opposite sign in the two
 # directions of a scan, tells east from west; the map commutes with turns about the axis. No point is special: rings
 # close to a pole are not scanned faster than others, as scans along meridians and rings do. Kernels, skips and gates
 # are those of every two-way scan.
@@ -103,7 +103,7 @@ class GreatCircleScan(SpatialScan):
 
 
 def responses(weights: DiscretisedKernels, degrees: int) -> Complex[Tensor, "d h l"]:
-    """K_d(l): what each direction of a scan multiplies a wave by; spectra go on periodically beyond their own waves."""
+    """K_d(l): what each direction of a scan multiplies a wave by; spectra are continued periodically."""
     taps = weights.taps
     assert taps is not None, "states are never carried around a circle"
     wave = torch.arange(degrees, device=taps.device) % taps.shape[-1]
@@ -164,7 +164,7 @@ class SphereMap(nn.Module):
 
 
 def interpolated(field: Float[Tensor, "n c lat lon"], theta: Float[Tensor, " lat"]) -> Float[Tensor, "n c lat lon"]:
-    """Values at other colatitudes, by cubics through four rings; beyond a pole lies the opposite meridian."""
+    """Values at other colatitudes, by cubics through four rings, continued over a pole on the opposite meridian."""
     nlat, nlon = field.shape[2:]
     opposite = field.roll(nlon // 2, dims=3)
     rings = torch.cat([opposite[:, :, 1:2], field, opposite[:, :, -2:-1]], dim=2)

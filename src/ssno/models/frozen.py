@@ -11,7 +11,7 @@ step is a pure function which `torch.export` and `torch.compile` take as it is:
 
 An empty past is a buffer of zeros: that is what the first K taps of a causal kernel mean.
 
-Axes: b trajectory, t time slot, k remembered frame, c field, h channel.
+Axes: b trajectory, t time step, k earlier frame, c field, h channel.
 """
 
 import copy

@@ -241,7 +241,7 @@ class NeuralOperator(nn.Module, abc.ABC):
 class MemoryOperator(NeuralOperator):
     """Interface of models with spatial layers, memory over the last K frames, and spatial layers.
 
-    A model says what its two halves are, `before` and `after`. Between them features are channel-first with frames
+    A model defines its two halves, `before` and `after`. Between them features are channel-first with frames
     last, (h, *grid, n): there memory is a matrix product.
     """
 

@@ -75,7 +75,7 @@ class S4DBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "b h l"], *, boundary: Boundary = "zero", window: int | None = None
     ) -> Float[Tensor, "b h l"]:
-        """Scan sequences. `window` cuts the kernel off after so many taps."""
+        """Scan sequences. `window` truncates the kernel to its first `window` taps."""
         length = x.shape[-1]
         kernel = self.modes.kernel(length, boundary=boundary)
         if window is not None:

@@ -5,11 +5,11 @@
     head:    Linear(norm u)
 
 What happens among the slices is one module per block, made last, so that models with the same seed differ in it alone.
-The lattice spans [-2.6, 3.4] x [-3, 3] in the normalised units of the known fields x and y (the original: 8 x 8 on
+The lattice spans [-2.6, 3.4] x [-3, 3] in the normalised units of the context fields x and y (the original: 8 x 8 on
 [-2, 4] x [-1.5, 1.5] in metres); x and y are the first two channels after the predicted ones. The models see one
 frame at a time, and `spacing` has no meaning.
 
-Axes: b trajectory, t time slot, n = (b t) cloud, c field, p point, h channel.
+Axes: b trajectory, t time step, n = (b t) cloud, c field, p point, h channel.
 """
 
 import abc
@@ -35,7 +35,7 @@ TRUNCATED_STD = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class SliceConfig(OperatorConfig):
-    """Sizes of a model of point clouds; known fields must begin with x and y."""
+    """Sizes of a model of point clouds; context fields must begin with x and y."""
 
     geometries: ClassVar[tuple[str, ...]] = ("points",)
     smallest: ClassVar[Mapping[str, Any]] = {
@@ -60,7 +60,7 @@ class SliceConfig(OperatorConfig):
     mlp_ratio: int = 2
     """Width of the hidden layers of the pointwise maps, in widths of the network."""
     lattice: int = 8
-    """Distances to a lattice of so many points squared are added to the input."""
+    """Points per axis of a lattice; the distances to all of its points are added to the input."""
     start: Start = "truncated"
     """Linear maps start truncated normal with deviation 0.02, as published, or as PyTorch starts them (better when
     narrow)."""
@@ -75,7 +75,7 @@ class SliceConfig(OperatorConfig):
             raise ValueError(f"`n_heads` must divide `hidden_channels`, got {self.n_heads} and {self.hidden_channels}.")
         if self.in_channels < self.out_channels + 2:
             raise ValueError(
-                "`in_channels` must count the known fields x and y after the predicted ones, got "
+                "`in_channels` must count the context fields x and y after the predicted ones, got "
                 f"{self.in_channels} for `out_channels={self.out_channels}`."
             )
 
@@ -133,7 +133,7 @@ class SliceOperator(NeuralOperator, Pretrained):
             self.mixings.apply(_start_truncated_attention)
 
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Predict the frame after each slot of (b, t, c_in, points)."""
+        """Predict the frame after each time step of (b, t, c_in, points)."""
         self.check_frames(frames)
         return self._clouds(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
 
@@ -214,7 +214,7 @@ class SSNOSlicesConfig(SliceConfig):
         super().__post_init__()
         require_pairs("d_state", self.d_state)
         if self.modes.selective:
-            raise ValueError("Say `scan='selective'`; `modes.selective` is for models of grids.")
+            raise ValueError("`modes.selective` is for models of grids; use `scan='selective'`.")
         choices = (("scan", Scan), ("directions", Directions), ("sharing", Sharing), ("order", Order))
         for name, allowed in (*choices, ("residual", SliceResidual)):
             require_one_of(name, getattr(self, name), get_args(allowed))
@@ -261,7 +261,7 @@ class TransolverConfig(SliceConfig):
     origin: ClassVar[str] = "Wu et al. 2024 (Transolver)"
 
     mixing: TokenMixing = "attention"
-    """Mixing slices: attention, or nothing, which tells what slices do by themselves."""
+    """How slices are mixed: attention, or none, an ablation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

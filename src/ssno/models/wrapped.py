@@ -34,7 +34,7 @@ from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, read_confi
 
 @dataclass(frozen=True, kw_only=True)
 class WrappedConfig(GridConfig):
-    """A network from elsewhere. This says how it is called; the network itself must be given."""
+    """A network from elsewhere: how it is called. The network itself must be given."""
 
     model_name: ClassVar[str] = "foreign"
     origin: ClassVar[str] = "elsewhere"
@@ -46,7 +46,7 @@ class WrappedConfig(GridConfig):
     def build(self) -> "WrappedModule":
         """Refused: only whoever has the network can build it."""
         raise ValueError(
-            f"A 'foreign' configuration does not say how to build its network ({self.module or 'unknown'}). Build that "
+            f"A 'foreign' configuration does not contain its network ({self.module or 'unknown'}). Build that "
             "yourself, then wrap it with `WrappedModule(network, config)`, or fill it with saved weights through "
             "`WrappedModule.from_pretrained(folder, network)`."
         )

@@ -53,10 +53,10 @@ def kernel(
 ) -> Float[Tensor, "h l"]:
     """Sample the impulse response at `length` points. Time is O(h n l), memory O(h (n sqrt(l) + l)).
 
-    `boundary` says what lies beyond the axis: "zero" nothing, "periodic" infinitely many periodic images (in closed
-    form, the kernel is to be applied circularly), "periodic-truncated" the plain kernel, to be applied circularly;
+    `boundary` is what a scan assumes outside the axis: "zero" zeros, "periodic" infinitely many periodic images (in
+    closed form; the kernel is to be applied circularly), "periodic-truncated" the plain kernel, applied circularly;
     "neumann" and "dirichlet" are periodic on a circle that is the axis and its mirror image; "learned" is the plain
-    kernel too, and the constant beyond the axis adds to what it gives (`steady_response`).
+    kernel too, and the constant outside the axis adds to its result (`steady_response`).
     """
     if length < 1:
         raise ValueError(f"`length` must be at least 1, got {length}.")

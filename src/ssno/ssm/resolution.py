@@ -12,8 +12,8 @@ are left out. With transfer "resample" the continuous kernel is sampled with the
 where it matters, because decay lengths of a cell and the edge of a one-sided kernel are not resolved by the grid that
 learned them.
 
-At walls a line is continued beyond its end by its mirror image, with the same sign (even) or the opposite one (odd);
-twice as long, it is a circle. On axes with nothing beyond their ends (zero) a continued kernel is applied to the line
+At walls a line is continued by its mirror image, with the same sign (neumann) or the opposite one (dirichlet);
+twice as long, it is a circle. On axes with zeros outside (zero) a continued kernel is applied to the line
 padded with zeros, since it may look a little ahead.
 
 Axes: any leading ones, then l, the grid point; o and i: what comes before and after the scanned axis.

@@ -106,7 +106,7 @@ def carries_states(length: int, boundary: Boundary) -> bool:
 
 
 def choose_scan(length: int, lines: int, device: torch.device, *, boundary: Boundary = "zero") -> ScanMethod:
-    """The fastest way for modes on an axis of `length` points and so many lines."""
+    """The fastest way for modes on an axis of `length` points and `lines` lines."""
     return "chunked" if carries_states(length, boundary) else choose_method(length, lines, device)
 
 
@@ -119,7 +119,7 @@ def choose_for_taps(taps: Float[Tensor, "d h l"], lines: int) -> ScanMethod:
 def prepared_taps(
     taps: Float[Tensor, "d h l"], directions: Sequence[Direction], *, periodic: bool, lines: int
 ) -> Tensor | None:
-    """Taps as the matrices or spectra that many scans of so many lines each would use; None if they use neither."""
+    """Taps as the matrices or spectra that repeated scans of `lines` lines use; None if they use neither."""
     method = choose_for_taps(taps, lines)
     shortest = (128 if periodic else 512) if tiled(taps.dtype) else (64 if periodic else 256)
     if method == "fused" and taps.shape[-1] >= shortest and lines <= (128 if periodic else 32):

@@ -112,7 +112,7 @@ def _(layer: BidirectionalScan, grid: Grid) -> Support:
 
 @support.register
 def _(layer: ProductScan, grid: Grid) -> Support:
-    """A product hears what its factors hear."""
+    """A product depends on what its factors depend on."""
     return support(layer.ahead, grid) | support(layer.back, grid) | same(grid)
 
 
@@ -231,7 +231,7 @@ ROUNDING = 1e-13  # of the largest derivative
 
 @dataclass(frozen=True)
 class FieldOfView:
-    """What a model sees on a grid. `reached[p, q]` says whether output p can depend on input q."""
+    """What a model sees on a grid. `reached[p, q]`: whether output p can depend on input q."""
 
     grid: tuple[int, ...]
     reached: Bool[Tensor, "p q"]
@@ -257,7 +257,7 @@ def field_of_view(model: nn.Module, grid: Sequence[int]) -> FieldOfView:
     """The support of the iterated kernel of a model on a grid, from its layers' kernels.
 
     Knows SS-NO and its variants, FNO, F-FNO, linear state-space layers, and `nn.Sequential` stacks of convolutions and
-    pointwise modules; of any other model `seen_in_jacobian` tells. Computed on the CPU, wherever the model is.
+    pointwise modules; for any other model use `seen_in_jacobian`. Computed on the CPU, wherever the model is.
     """
     _require_grid(grid)
     model = copy.deepcopy(model).cpu()
@@ -326,9 +326,9 @@ def _generic_frames(model: nn.Module, grid: Sequence[int]) -> Tensor:
             f"`example` is needed for a {type(model).__name__}, whose input this function cannot guess. "
             "Give one random input whose last axes are the grid."
         )
-    slots = max(1, model.frames_as_channels)
+    frames = max(1, model.frames_as_channels)
     generator = torch.Generator().manual_seed(0)
-    return torch.randn(1, slots, model.config.in_channels, *grid, generator=generator, dtype=torch.float64)
+    return torch.randn(1, frames, model.config.in_channels, *grid, generator=generator, dtype=torch.float64)
 
 
 def _require_grid(grid: Sequence[int]) -> None:

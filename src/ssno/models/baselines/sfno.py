@@ -6,7 +6,7 @@
 
 W_l is a complex matrix over channels per degree l < M, the same for all orders m. The first block goes from the data
 grid to a Gauss grid `scale_factor` times coarser, the last one back; M is what the coarse grid carries. Without a
-position a network cannot know where the axis of rotation is: nothing in an isotropic state says so, and Coriolis stays
+position a network cannot know where the axis of rotation is: an isotropic state does not show it, so Coriolis stays
 unknown.
 
 Public sizes: `scale_factor=2, embed_dim=32, norm="instance"` is the registry's, 148,160 parameters on 32 x 64, blind;
@@ -59,7 +59,7 @@ class SFNOConfig(GridConfig):
     n_layers: int = 4
     """Number of blocks, half before memory, half after."""
     position: Position = "latitude"
-    """What tells the network where it is: nothing, a learned vector per latitude, or fixed harmonics."""
+    """Positional encoding: none, a learned vector per latitude, or fixed spherical harmonics."""
     norm: Norm = "none"
     """Standardise every channel of every frame after the filter (instance), which removes amplitudes."""
     residual: bool = True
@@ -130,7 +130,7 @@ class SFNO(MemoryOperator, Pretrained):
         self.project = linear(width, config.out_channels, variance=1 / width)
 
     def before(self, frames: Float[Tensor, "n c lat lon"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor]:
-        """Lift, say where, filter. The newest frame passes by."""
+        """Lift, add the position, filter. The newest frame skips the memory."""
         if tuple(frames.shape[2:]) != self.config.grid:
             raise ValueError(
                 f"`frames` has the grid {tuple(frames.shape[2:])}, but this model was built for {self.config.grid} on "

@@ -3,9 +3,9 @@
     persistence:  u[t+1] = u[t]              linear:  u[t+1] = 2 u[t] - u[t-1]
 
 State fields come first among the input channels, so the first `out_channels` channels of a frame are what is predicted.
-The first slot of a trajectory has no earlier frame; there linear extrapolation persists. Any number of grid axes.
+The first frame of a trajectory has no earlier frame; there linear extrapolation persists. Any number of grid axes.
 
-Axes: b trajectory, t time slot, c field.
+Axes: b trajectory, t time step, c field.
 """
 
 import abc
@@ -67,7 +67,7 @@ class TrivialOperator(NeuralOperator, Pretrained):
         self.config = replace(config or self.config_type(), **fields)
 
     def forward(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
-        """Predict the frame after each slot of (b, t, c_in, *grid)."""
+        """Predict the frame after each time step of (b, t, c_in, *grid)."""
         self.check_frames(frames)
         state = frames[:, :, : self.config.out_channels]
         earlier = torch.cat([state[:, :1], state[:, :-1]], dim=1)
