@@ -146,7 +146,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path, content, message) -> Non
 
 
 def test_axes_are_not_said_about_columns_with_names(tmp_path) -> None:
-    with pytest.raises(DataError, match="has columns with names.*Leave --axes out"):
+    with pytest.raises(DataError, match="has named columns.*Leave --axes out"):
         load_dataset(write(tmp_path / "a.csv", long_lines()), "all", axes="batch time x")
 
 
