@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import tyro
 
 from ssno.cli.bench import bench
-from ssno.evaluation.cost_table import Row, stored
+from ssno.evaluation.cost_table import Row, read_costs
 
 STORED = Path(__file__).parents[1] / "results" / "cost"
 TOLERANCE = 1.1
@@ -31,10 +31,10 @@ def main(*, quick: bool = False, models: tuple[str, ...] = (), baseline: Path = 
         baseline: folder with the cost.json to compare with.
         replace: store the new rows in that folder.
     """
-    before = stored(baseline / "cost.json") if (baseline / "cost.json").exists() else []
+    before = read_costs(baseline / "cost.json") if (baseline / "cost.json").exists() else []
     with TemporaryDirectory() as folder:
         bench(quick=quick, models=models, out=Path(folder))
-        after = stored(Path(folder) / "cost.json")
+        after = read_costs(Path(folder) / "cost.json")
         if replace:
             baseline.mkdir(parents=True, exist_ok=True)
             for name in ("cost.json", "cost.csv"):

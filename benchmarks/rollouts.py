@@ -8,7 +8,7 @@ import torch
 from benchmarks.engines import forecaster
 from benchmarks.entry import Entry, Goal, TimedCall
 from benchmarks.training import ssno, trajectories
-from ssno.evaluation.cost import contestants
+from ssno.evaluation.cost import benchmark_models
 
 FRAMES = 22
 WINDOW = 4
@@ -51,7 +51,7 @@ def against_baselines(grid: Sequence[int]) -> Mapping[str, TimedCall]:
     """Every learned model in its published size; times are per predicted frame."""
     given, _ = trajectories(grid, batch=1, frames=WINDOW)
     tasks = {}
-    for name, config in contestants(grid).items():
+    for name, config in benchmark_models(grid).items():
         torch.manual_seed(0)
         model = config.build().eval()
         expected = partial(model.reference().rollout, given, LATENCY_FRAMES) if name == "ssno" else None
@@ -62,4 +62,4 @@ def against_baselines(grid: Sequence[int]) -> Mapping[str, TimedCall]:
 
 def baselines(grid: Sequence[int]) -> list[str]:
     """Learned models that are not ours."""
-    return [name for name in contestants(grid) if not name.startswith("ssno")]
+    return [name for name in benchmark_models(grid) if not name.startswith("ssno")]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ssno
-from ssno.evaluation.publish import FILES
-from ssno.models.pretrained import bundled_folders
+from ssno.models.pretrained import FILES, bundled_folders
+from ssno.report.template import ENVIRONMENT
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +24,8 @@ def test_the_wheel_installs_and_imports_in_a_clean_environment(tmp_path) -> None
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / "dist", ROOT)
     (wheel,) = (tmp_path / "dist").glob("ssno-*.whl")
     bundled = {f"ssno/pretrained/{name}/{file}" for name in bundled_folders() for file in FILES}
-    assert bundled | {"ssno/pretrained/README.md"} <= set(zipfile.ZipFile(wheel).namelist())
+    templates = {f"ssno/report/templates/{name}" for name in ENVIRONMENT.list_templates()}
+    assert bundled | templates | {"ssno/pretrained/README.md"} <= set(zipfile.ZipFile(wheel).namelist())
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "torch==2.13.0")

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ssno.pde.problems.shallow_water import ShallowWater
-from ssno.plots.globe import animate_globe
+from ssno.plots.animation import animate_globe
 from ssno.transforms.sphere import transform_of
 
 IMAGES = Path(__file__).parents[1] / "images"

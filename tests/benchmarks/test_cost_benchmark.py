@@ -1,7 +1,7 @@
 """The cost benchmark tells a change from noise."""
 
 from benchmarks import cost as benchmark
-from ssno.evaluation.cost_table import store, stored
+from ssno.evaluation.cost_table import read_costs, write_costs
 
 
 def row(ms: float, *, spread: float = 0.02, **changes) -> dict:
@@ -27,10 +27,10 @@ def test_noise_and_new_rows_are_not() -> None:
 def test_new_rows_are_stored_if_asked(tmp_path, monkeypatch, capsys) -> None:
     """The measuring itself is tested in tests/cli/test_models_and_bench.py."""
     measured = iter(([row(1.0)], [row(2.0)]))
-    monkeypatch.setattr(benchmark, "bench", lambda *, out, **_: store(next(measured), out))
+    monkeypatch.setattr(benchmark, "bench", lambda *, out, **_: write_costs(next(measured), out))
     benchmark.main(baseline=tmp_path / "stored", replace=True)
     assert sorted(path.name for path in (tmp_path / "stored").iterdir()) == ["cost.csv", "cost.json"]
     assert "No change against 0 stored rows." in capsys.readouterr().out
     benchmark.main(baseline=tmp_path / "stored")
     assert "2.00 times slower" in capsys.readouterr().out
-    assert stored(tmp_path / "stored" / "cost.json")[0]["ms"] == 1.0
+    assert read_costs(tmp_path / "stored" / "cost.json")[0]["ms"] == 1.0

@@ -191,9 +191,7 @@ def test_a_forecast_that_runs_away_is_shown_up_to_there_and_ends_with_code_3(tmp
     assert (len(told["steps"]), told["divergences"]) == (4, [{"trajectory": 1, "step": 3, "reason": "too large"}])
     assert {"field", "what", "step", "value", "low", "high"} < set(told["departures"][0])
     main(["evaluate", "run"])
-    doubt = (
-        "First sign of doubt: u: the smallest value leaves the range of the training data at step 1 (trajectory 0): "
-    )
+    doubt = "First warning: u: the smallest value leaves the range of the training data at step 1 (trajectory 0): "
     assert doubt in capsys.readouterr().out
     main(["report", "run"])
     assert doubt in (tmp_path / "run" / "report.html").read_text()

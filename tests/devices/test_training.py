@@ -6,7 +6,7 @@ from tests.waves import travelling_waves
 from torch import nn
 
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.ensembles import calibrate_ensemble
+from ssno.evaluation.evaluate import calibrate_ensemble
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.predict import predict
 from ssno.forecasting.rollout import rollout, stream

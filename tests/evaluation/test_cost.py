@@ -7,11 +7,11 @@ from ssno.evaluation.cost import (
     BenchmarkCase,
     BenchmarkEntry,
     Timing,
-    contestants,
-    foreseen_seconds,
+    benchmark_models,
+    estimated_seconds,
     largest_part,
     memory_of,
-    run_contest,
+    run_benchmark,
 )
 from ssno.models.baselines.fno import FFNOConfig
 from ssno.models.baselines.gkt import GKTConfig
@@ -24,10 +24,10 @@ PLENTY = 2**40
 
 
 @pytest.mark.parametrize("task", ["forward", "train", "rollout"])
-def test_a_contest_gives_every_model_a_whole_row(task) -> None:
+def test_a_case_gives_every_model_a_whole_row(task) -> None:
     configs = {"small": FFNOConfig.tiny(), "stacked": GKTConfig.tiny()}
-    contest = BenchmarkCase(task, (16,), 2, rollout_frames=3)
-    rows = run_contest(contest, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
+    case = BenchmarkCase(task, (16,), 2, rollout_frames=3)
+    rows = run_benchmark(case, configs, budget=0, least_rounds=3, memory_limit=PLENTY)
     assert {row.engine for row in rows} == {"fused" if fused(torch.zeros(1)) else "torch"}
     assert {row.to_json()["counted_engine"] for row in rows} == {"plain"}
     assert all(row.to_json()["timed_gflop"] > 0 and not row.timed_flops.unknown for row in rows)
@@ -61,14 +61,14 @@ def test_streaming_memory_models_see_each_frame_once() -> None:
 
 
 def test_batches_are_split_where_memory_is_short() -> None:
-    config, contest = FFNOConfig.tiny(), BenchmarkCase("train", (16,), 8)
-    one, two, eight = (memory_of(config, contest, batch) for batch in (1, 2, 8))
+    config, case = FFNOConfig.tiny(), BenchmarkCase("train", (16,), 8)
+    one, two, eight = (memory_of(config, case, batch) for batch in (1, 2, 8))
     assert eight == pytest.approx(one + 7 * (two - one), rel=0.05)
-    assert largest_part(config, contest, memory_limit=PLENTY) == 4
-    assert largest_part(config, contest, memory_limit=two) == 2
-    assert largest_part(config, contest, memory_limit=1) == 1
-    parts = BenchmarkEntry(config, contest, part=2)
-    whole, split = BenchmarkEntry(config, contest, part=8).flops("plain"), parts.flops("plain")
+    assert largest_part(config, case, memory_limit=PLENTY) == 4
+    assert largest_part(config, case, memory_limit=two) == 2
+    assert largest_part(config, case, memory_limit=1) == 1
+    parts = BenchmarkEntry(config, case, part=2)
+    whole, split = BenchmarkEntry(config, case, part=8).flops("plain"), parts.flops("plain")
     # Kernels are made once per part; the rest is the same work.
     assert split.total - split.kernel == pytest.approx(whole.total - whole.kernel, rel=0.01)
     assert parts.memory() < eight
@@ -76,28 +76,28 @@ def test_batches_are_split_where_memory_is_short() -> None:
 
 @pytest.mark.parametrize("task", ["forward", "train", "rollout"])
 def test_a_large_batch_is_timed_on_one_part_and_multiplied(task) -> None:
-    config, contest = FFNOConfig.tiny(), BenchmarkCase(task, (16,), 8, 2)
-    assert largest_part(config, contest, memory_limit=PLENTY) == 4
-    whole = BenchmarkEntry(config, contest, part=4).whole(Timing((1.0, 3.0)))
+    config, case = FFNOConfig.tiny(), BenchmarkCase(task, (16,), 8, 2)
+    assert largest_part(config, case, memory_limit=PLENTY) == 4
+    whole = BenchmarkEntry(config, case, part=4).total(Timing((1.0, 3.0)))
     assert whole.seconds == pytest.approx((2.0, 6.0), abs=0.1)
     assert (whole.seconds > (2.0, 6.0)) == (task == "train")  # the optimiser's step comes once more
 
 
 def test_all_models_that_learn_enter_in_their_published_size() -> None:
-    assert set(MODELS) - set(contestants((64,))) == {"persistence", "linear"}
-    square = contestants((64, 64))
+    assert set(MODELS) - set(benchmark_models((64,))) == {"persistence", "linear"}
+    square = benchmark_models((64, 64))
     assert square["fno"].n_modes == 32
     assert square["fno, 8 modes"].n_modes == 8
-    assert contestants((32,))["ffno"] == FFNOConfig(n_modes=16)
-    assert list(contestants((16, 16), ["gkt", "fno"])) == ["gkt", "fno"]
+    assert benchmark_models((32,))["ffno"] == FFNOConfig(n_modes=16)
+    assert list(benchmark_models((16, 16), ["gkt", "fno"])) == ["gkt", "fno"]
 
 
 def test_foreseen_time_grows_with_the_batch(monkeypatch) -> None:
     configs = {"small": FFNOConfig.tiny()}
-    assert foreseen_seconds(BenchmarkCase("forward", (16,)), configs, budget=100, least_rounds=3) > 100
-    monkeypatch.setattr("ssno.evaluation.cost.seconds_of", lambda config, contest: 1.0 + contest.rollout_frames)
+    assert estimated_seconds(BenchmarkCase("forward", (16,)), configs, budget=100, least_rounds=3) > 100
+    monkeypatch.setattr("ssno.evaluation.cost.seconds_of", lambda config, case: 1.0 + case.rollout_frames)
     one, many = (
-        foreseen_seconds(BenchmarkCase("rollout", (16,), batch, 4), configs, budget=0, least_rounds=3)
+        estimated_seconds(BenchmarkCase("rollout", (16,), batch, 4), configs, budget=0, least_rounds=3)
         for batch in (1, 4)
     )
     assert many == pytest.approx(4 * one)
@@ -106,9 +106,9 @@ def test_foreseen_time_grows_with_the_batch(monkeypatch) -> None:
 
 def test_unknown_models_are_refused() -> None:
     with pytest.raises(ValueError, match="Unknown name `gtk`. Did you mean `gkt`"):
-        contestants((64,), ["gtk"])
-    with pytest.raises(ValueError, match="`models` names 'linear', which learns nothing"):
-        contestants((64,), ["linear"])
+        benchmark_models((64,), ["gtk"])
+    with pytest.raises(ValueError, match="`models` names 'linear', which has nothing to train"):
+        benchmark_models((64,), ["linear"])
 
 
 def test_measuring_leaves_the_random_state_alone() -> None:
@@ -121,12 +121,12 @@ def test_measuring_leaves_the_random_state_alone() -> None:
     ("arguments", "message"),
     [
         (("predict", (16,)), "`task` must be one of forward, cold, warm, stream, train, rollout, got 'predict'"),
-        (("train", (16,), 0), "batch and frames of at least 1, got train, 16 points, batch 0"),
-        (("train", ()), "A contest needs points"),
+        (("train", (16,), 0), "must be at least 1, got train, 16 points, batch 0"),
+        (("train", ()), "`grid`, `batch` and `rollout_frames` must be at least 1"),
     ],
 )
 @pytest.mark.usefixtures("as_users_call_it")
-def test_impossible_contests_are_refused(arguments, message) -> None:
+def test_impossible_cases_are_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
         BenchmarkCase(*arguments)
 
@@ -145,9 +145,9 @@ def test_only_the_first_prediction_samples_kernels(monkeypatch) -> None:
     assert counts == {"cold": 3, "warm": 1, "stream": 1}
 
 
-def test_a_contest_has_a_precision() -> None:
+def test_a_case_has_a_precision() -> None:
     rows = [
-        run_contest(
+        run_benchmark(
             BenchmarkCase("warm", (16,), precision=precision),
             {"ssno": SSNOConfig.tiny()},
             budget=0,

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ssno.base.terminal import Console
-from ssno.evaluation.cost_table import fastest, operations_table, store, stored, task_tables, time_table
+from ssno.evaluation.cost_table import fastest, operations_table, read_costs, task_tables, time_table, write_costs
 
 
 def row(model: str, ms: float, **changes) -> dict:
@@ -25,8 +25,8 @@ def text_of(*tables) -> str:
 
 def test_stored_rows_come_back_and_say_where_they_come_from(tmp_path) -> None:
     rows = [row("ssno", 2.0), row("gkt", 1.0)]
-    store(rows, tmp_path / "new")
-    assert stored(tmp_path / "new" / "cost.json") == rows
+    write_costs(rows, tmp_path / "new")
+    assert read_costs(tmp_path / "new" / "cost.json") == rows
     provenance = json.loads((tmp_path / "new" / "cost.json").read_text())["provenance"]
     assert {"commit", "torch", "processor", "cores", "threads", "date"} <= set(provenance)
     with (tmp_path / "new" / "cost.csv").open() as file:
@@ -43,14 +43,14 @@ def test_stored_rows_come_back_and_say_where_they_come_from(tmp_path) -> None:
         ('{"format": "other"}', "does not have the format 'ssno-cost', it has 'other'. Measure again with: ssno bench"),
         (
             '{"format": "ssno-cost", "version": 1, "rows": [{"model": "ssno"}]}',
-            "holds rows that lack some of model, task",
+            "has rows without some of model, task",
         ),
     ],
 )
 def test_other_files_are_refused(tmp_path, text, message) -> None:
     (tmp_path / "cost.json").write_text(text)
     with pytest.raises(ValueError, match=message):
-        stored(tmp_path / "cost.json")
+        read_costs(tmp_path / "cost.json")
 
 
 def test_tables_put_resolutions_side_by_side() -> None:

@@ -6,8 +6,7 @@ import torch
 
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
-from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import evaluate, fingerprint, rows_of
+from ssno.evaluation.evaluate import evaluate, evaluate_ensemble, fingerprint, rows_of
 from ssno.evaluation.record import read_evaluation
 from ssno.evaluation.solver import SAME_GRID
 from ssno.forecasting.rollout import rollout
@@ -108,7 +107,7 @@ def test_the_solver_joins_when_asked(make_run, short_ks) -> None:
     found = evaluate(folder, solver=True, trajectories=1, data=DataOptions(name=str(short_ks)), write=False)
     assert found.points == (64,)
     assert found.baselines[SAME_GRID].means["rel_l2"] < 1e-6
-    with pytest.raises(ValueError, match="was started from Python: there is no description to solve its data again"):
+    with pytest.raises(ValueError, match="`solver` needs the options of the data, but .* was started from Python"):
         evaluate(make_run("bare", described=False), data=open_run(folder).load("test"), solver=True)
 
 
@@ -122,7 +121,9 @@ def test_a_run_from_python_needs_data(make_run) -> None:
 
 def test_given_data_are_complete(make_run) -> None:
     folder = make_run()
-    with pytest.raises(ValueError, match="`resolution`, `time_index` and `trajectories` do not change given `data`"):
+    with pytest.raises(
+        ValueError, match="`resolution`, `time_index` and `trajectories` do not apply to `Trajectories` in `data`"
+    ):
         evaluate(folder, data=open_run(folder).load("test"), resolution=16)
     with pytest.raises(ValueError, match="`trajectories` must lie between 1 and the 3 of 'test', got 4"):
         evaluate(folder, trajectories=4)

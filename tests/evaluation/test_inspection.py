@@ -57,7 +57,7 @@ def test_physical_lengths_follow_the_spacing() -> None:
 def test_reach_of_kernels_known_by_heart() -> None:
     kernel = torch.tensor([[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, -2.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
     torch.testing.assert_close(reach(kernel, 0.5, unit=2.0), torch.tensor([4.0, 5.0, 0.0], dtype=torch.float64))
-    with pytest.raises(ValueError, match="`fraction` must lie between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match="`fraction` must be between 0 and 1, got 1"):
         reach(kernel, 1.0)
 
 
@@ -150,8 +150,8 @@ def test_a_run_whose_data_are_gone_falls_back_on_its_config(tmp_path) -> None:
     document["run"] = {"data": {"name": "gone"}, "model": document["config"], "train": {}}
     (tmp_path / "run" / "config.json").write_text(json.dumps(document))
     found = inspect_run(open_run(tmp_path / "run"))
-    assert "The run's data are not here: kernels are drawn on 128 points" in found.notes[0]
-    assert "The run does not say its seed" in found.notes[1]
+    assert "The data of the run were not found: kernels are drawn on 128 points" in found.notes[0]
+    assert "The seed of the run is not recorded" in found.notes[1]
     assert found.systems[0].unit == run.forecaster.spacing[0]
 
 

@@ -46,7 +46,7 @@ def test_the_picture_shows_every_model_in_both_panels() -> None:
     ("text", "message"),
     [
         ("[", "is not valid JSON"),
-        ("[]", "must hold a row for every evaluated run"),
+        ("[]", "must have a row for every evaluated run"),
         ('[{"name": "ssno"}]', "row 1: expected `name` and a number `rel_l2`, got {'name': 'ssno'}"),
         ('[{"name": "ssno", "rel_l2": -1}]', "row 1: `rel_l2` of ssno must be positive and finite, got -1.0"),
         ('[{"name": "ssno", "rel_l2": NaN}]', "expected `name` and a number `rel_l2`"),

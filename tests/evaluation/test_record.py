@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ssno.cli.compare import METRICS, sheet
-from ssno.evaluation.record import Calibration, Evaluation, read_evaluation, store
+from ssno.evaluation.record import Calibration, Evaluation, read_evaluation, write_evaluation
 from ssno.evaluation.seeds import group_by_seed
 from ssno.forecasting.divergence import Departure, Divergence
 from ssno.forecasting.scores import Scores
-from ssno.report.sections import band, metrics, numbers, verdict
+from ssno.report.page import band, cards, metrics, summary
 
 SCORES = Scores(
     means=dict.fromkeys((*METRICS, "valid_time"), 0.5),
@@ -61,12 +61,12 @@ def changed(value: Any) -> Iterator[Any]:
 
 
 def test_what_was_stored_is_read(tmp_path: Path) -> None:
-    assert read_evaluation(store(WHOLE, tmp_path / "new" / "evaluation.json")) == WHOLE
+    assert read_evaluation(write_evaluation(WHOLE, tmp_path / "new" / "evaluation.json")) == WHOLE
 
 
 def test_numbers_that_are_not_finite_survive_the_file(tmp_path: Path) -> None:
     far = replace(SCORES, means={"rel_l2": math.inf}, step_errors=(1.0, math.inf), trajectory_errors=(math.inf,))
-    path = store(replace(WHOLE, scores=far), tmp_path / "evaluation.json")
+    path = write_evaluation(replace(WHOLE, scores=far), tmp_path / "evaluation.json")
     assert "Infinity" not in path.read_text()
     assert read_evaluation(path).scores == far
 
@@ -79,14 +79,14 @@ def complaint(path: Path) -> str:
     except ValueError as error:
         return str(error)
     band(found.scores)
-    assert verdict(found)
-    assert numbers(found)
+    assert summary(found)
+    assert cards(found)
     assert metrics(found)
     return ""
 
 
 def test_every_damage_is_told_or_does_no_harm(tmp_path: Path) -> None:
-    path = store(WHOLE, tmp_path / "evaluation.json")
+    path = write_evaluation(WHOLE, tmp_path / "evaluation.json")
     told = []
     for content in changed(json.loads(path.read_text())):
         path.write_text(json.dumps(content))

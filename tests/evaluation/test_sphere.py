@@ -15,7 +15,7 @@ from ssno.evaluation.sphere_baselines import (
     persistence_rule,
     score_on_sphere,
     score_rule,
-    sphere_sheet,
+    sphere_table,
     zonal_linear,
 )
 from ssno.forecasting.forecaster import Forecaster
@@ -82,7 +82,7 @@ def test_linear_maps_by_order_reach_what_was_measured_and_blind_ones_do_not(publ
     blind = score_rule(equivariant_linear(train, degrees=11), test, truth)
     assert blind.at("rel_l2_area", 1) == pytest.approx(0.24, rel=0.2)
     assert blind.at("rel_l2_area", 20) > 0.8
-    sheet = sphere_sheet("errors", {"zonal-linear": seeing, "equivariant-linear": blind})
+    sheet = sphere_table("errors", {"zonal-linear": seeing, "equivariant-linear": blind})
     assert [row[0] for row in sheet.rows] == ["zonal-linear", "equivariant-linear"]
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ssno.base.formatting import number
-from ssno.evaluation.evaluate import Row, metric_sheet
+from ssno.evaluation.evaluate import ScoreRow, metric_table
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
 from ssno.forecasting.divergence import Divergence
 from ssno.forecasting.scores import Scores
@@ -44,7 +44,9 @@ def test_numbers_have_three_digits_that_matter(value, shown) -> None:
 
 def test_a_sheet_of_metrics_has_a_line_per_metric_and_a_gap_where_one_is_missing() -> None:
     model = Scores({"rel_l2": 0.5, "vrmse": 0.25}, (), (), divergences=(Divergence(0, 3, "too large"),))
-    sheet = metric_sheet([Row("ssno", 1000, model), Row("solver", 0, Scores({"rel_l2": 0.1}, (), ()))], title="t")
+    sheet = metric_table(
+        [ScoreRow("ssno", 1000, model), ScoreRow("solver", 0, Scores({"rel_l2": 0.1}, (), ()))], title="t"
+    )
     assert sheet.headings == ("", "ssno", "solver")
     assert sheet.rows == (
         ("parameters", "1,000", "0"),

@@ -45,7 +45,7 @@ def test_median_and_quartiles_ignore_an_outlier() -> None:
 
 
 def test_no_rounds_are_refused() -> None:
-    with pytest.raises(ValueError, match="`least_rounds` must lie between 1 and most_rounds = 200, got 0"):
+    with pytest.raises(ValueError, match="`least_rounds` must be between 1 and most_rounds = 200, got 0"):
         time_interleaved({}, budget=1, least_rounds=0)
 
 

@@ -4,11 +4,11 @@ import json
 from dataclasses import asdict
 
 import pytest
+from docs.scripts.publish import LARGEST, texts
 
 from ssno.cli.models import describe_checkpoint
-from ssno.evaluation.publish import FILES, LARGEST, texts
 from ssno.models import pretrained as bundled
-from ssno.models.pretrained import bundled_folders, reported_metrics, resolve_checkpoint, results_folder
+from ssno.models.pretrained import FILES, bundled_folders, reported_metrics, resolve_checkpoint, results_folder
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.load import load_forecaster
 

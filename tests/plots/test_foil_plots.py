@@ -5,7 +5,7 @@ import torch
 
 from ssno.data.trajectories import Frames
 from ssno.pde.problems.kt_foil import KTFoil
-from ssno.plots.foils import _inside, flow_pictures, pressure_curve, pressure_panels
+from ssno.plots.geometries import flow_pictures, pressure_curve, pressure_panels
 
 
 def test_the_pressure_is_drawn_around_the_foil_and_along_its_wall() -> None:
@@ -36,5 +36,10 @@ def test_pictures_of_a_case_are_drawn_on_request() -> None:
 
 
 def test_triangles_inside_the_foil_are_left_out() -> None:
-    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    assert _inside(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, -0.1]]), square).tolist() == [True, False, False]
+    angle = 2 * np.pi * np.arange(12) / 12
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    place = np.concatenate([0.2 * circle, 0.5 * circle])
+    figure = pressure_panels(place, np.arange(24.0), np.arange(24.0), np.arange(24) < 12)
+    mesh = figure.axes[0].collections[0]._triangulation
+    radii = np.linalg.norm(place[mesh.triangles].mean(axis=1), axis=1)
+    np.testing.assert_array_equal(mesh.mask, radii < 0.2)

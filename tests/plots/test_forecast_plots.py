@@ -10,7 +10,7 @@ from PIL import Image
 from ssno.evaluation.inspection import SamplingGrid, systems_of
 from ssno.evaluation.record import Calibration
 from ssno.models.registry import model_config
-from ssno.plots.animation import AnimationOptions, animate, moving_suffix
+from ssno.plots.animation import AnimationOptions, animate
 from ssno.plots.curves import Band, band_of, calibration_plot, ensemble_bands, error_bands, spectra
 from ssno.plots.fields import forecast_panels, frame_panels
 from ssno.plots.modes import kernel_panels, memory_weights, mode_ridges
@@ -31,7 +31,7 @@ def test_errors_are_drawn_with_their_spread_and_what_was_given() -> None:
     )
     (axes,) = figure.axes
     np.testing.assert_allclose(axes.lines[0].get_ydata(), values.mean(0))
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b", "given"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b", "input"]
     assert axes.get_yscale() == "log"
 
 
@@ -101,7 +101,7 @@ def test_an_animation_needs_a_format_that_can_be_written(tmp_path, monkeypatch) 
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ValueError, match=r"Writing a.mp4 needs ffmpeg, which is not installed"):
         animate(frames, frames, tmp_path / "a.mp4", times=[0.0, 1.0], lengths=[1.0])
-    assert moving_suffix() == ".gif"
+    assert AnimationOptions().suffix == ".gif"
 
 
 def test_space_time_pictures_leave_gaps_grey_and_keep_their_scale() -> None:
@@ -173,8 +173,8 @@ def test_a_forecast_that_runs_away_leaves_the_scale_of_the_difference() -> None:
 
 def test_senseless_looks_are_refused() -> None:
     for fields, message in (
-        ({"width": 50}, "`width` must lie between 100 and 7680"),
-        ({"fps": 0.0}, "`fps` must lie between 0 and 120"),
+        ({"width": 50}, "`width` must be between 100 and 7680"),
+        ({"fps": 0.0}, "`fps` must be between 0 and 120"),
         ({"colour_map": "virdis"}, "Unknown colour map `virdis`. Did you mean `viridis`"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -193,8 +193,8 @@ def test_kernels_and_modes_are_drawn_layer_by_layer_and_beside_their_start() -> 
     assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == [f"layer {n}" for n in range(1, 6)]
     np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), spatial[0].envelope.numpy())
     np.testing.assert_allclose(figure.axes[0].lines[1].get_xdata(), -spatial[0].positions.numpy())
-    ridges = mode_ridges(spatial, spatial, length=8.0, unit="m")
-    assert ridges.axes[2].get_xlabel() == "decay length (m)"
+    ridges = mode_ridges(spatial, spatial, length=8.0)
+    assert ridges.axes[2].get_xlabel() == "decay length"
     assert len(ridges.axes[0].lines) == 10
     marks = {text.get_text(): text.get_position()[1] for text in ridges.axes[1].texts}
     assert set(marks) == {"grid spacing", "axis"}
@@ -202,7 +202,7 @@ def test_kernels_and_modes_are_drawn_layer_by_layer_and_beside_their_start() -> 
     memory = memory_weights(everything[-1], everything[-1])
     heights = [patch.get_height() for patch in memory.axes[0].patches]
     assert sum(heights) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match=r"`systems` must lie along one axis, got \['time', 'x'\]"):
+    with pytest.raises(ValueError, match=r"`systems` must run along one axis, got \['time', 'x'\]"):
         mode_ridges(everything, everything, length=8.0)
 
 

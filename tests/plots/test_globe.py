@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ssno.plots.globe import animate_globe, sampled, seen_from, sphere_panels
+from ssno.plots.animation import animate_globe
+from ssno.plots.geometries import sampled, seen_from, sphere_panels
 from ssno.plots.style import Labels
 
 NLAT, NLON = 19, 36

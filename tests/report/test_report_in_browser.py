@@ -21,6 +21,7 @@ import torch
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
+from ssno.report.template import render
 from ssno.training.log import Silent
 from ssno.training.train import train
 
@@ -167,7 +168,7 @@ def check_slider(browser: Browser) -> None:
     assert browser.run(LOOK) != before
     assert browser.run("return document.querySelector('.player output').textContent").startswith("t = 3.5, error ")
     browser.press(".player input", "\ue011")  # home
-    assert browser.run("return document.querySelector('.player output').textContent") == "t = 0, given"
+    assert browser.run("return document.querySelector('.player output').textContent") == "t = 0, input"
 
 
 def check_playing(browser: Browser) -> None:
@@ -216,5 +217,35 @@ def test_the_page_prints_without_controls_and_fetches_nothing(driver, pages) -> 
         hidden = "return getComputedStyle(document.querySelector('.controls')).display"
         assert browser.run(hidden) == "none"
         assert len(base64.b64decode(browser.post("/print"))) > 50_000
+    finally:
+        browser.close()
+
+
+@pytest.mark.verify
+def test_long_claims_wrap_and_labels_stay_whole(driver, tmp_path) -> None:
+    claim = "public, t = 20: SS-NO, great circles at least 2 times below SFNO with latitude " * 3
+    page = render(
+        "finding.html",
+        command="ssno reproduce",
+        heading="Shallow water",
+        lead="",
+        links=[],
+        verdicts=[
+            (claim, "not decidable at this scale", "0.357 ± 0.024 against 0.13 ± 0.0085: 0.364 times, p = 6e-06")
+        ],
+        pictures=[],
+        tables=[],
+        notes=[],
+        environment={"commit": "0123456789abcdef" * 3, "python": "3.11"},
+        reproduce="ssno reproduce swe",
+        settings="",
+    )
+    (tmp_path / "page.html").write_text(page)
+    browser = Browser(driver, width=1100, height=900)
+    try:
+        browser.open(tmp_path / "page.html")
+        fits = "return [...document.querySelectorAll('.scroll')].every((e) => e.scrollWidth <= e.clientWidth + 1)"
+        assert browser.run(fits)
+        assert browser.run("return [...document.querySelectorAll('dt')].every((e) => e.offsetHeight < 30)")
     finally:
         browser.close()

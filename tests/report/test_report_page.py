@@ -10,25 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from markupsafe import escape
 from matplotlib.figure import Figure
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import PhysicalUnits
 from ssno.evaluation.evaluate import evaluate
-from ssno.evaluation.examples import Examples
+from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.record import read_evaluation
 from ssno.models.registry import model_config
 from ssno.pde.geometry import SPHERE
 from ssno.plots.curves import Band, error_bands
-from ssno.report.markup import encode, picture, script_data, text
-from ssno.report.page import build_page, judge
-from ssno.report.player import NOT_FINITE, payload_of, player, quantised
-from ssno.report.sections import gather, mean_spectrum, no_spectrum, typical, verdict
+from ssno.report.page import HEADINGS, best_model, build_page, gather, mean_spectrum, no_spectrum, summary, typical
+from ssno.report.player import NOT_FINITE, player_data, quantised
+from ssno.report.template import ENVIRONMENT, Picture, encode, picture
 from ssno.runs.open import open_run
 from ssno.training.log import Silent
 from ssno.training.train import train
 
+MACROS = ENVIRONMENT.get_template("macros.html").module
 HOSTILE = "<script>alert(1)</script>&\"'"
 
 
@@ -58,11 +59,9 @@ def make_run(folder: Path, name: str, *, seed: int = 0, model: str = "ssno", des
 
 @pytest.fixture(autouse=True)
 def quick_pictures(monkeypatch) -> None:
-    """Pictures take most of the time; here words stand for them, in a browser (`make verify`) they are real."""
-    for module in ("sections", "page"):
-        monkeypatch.setattr(
-            f"ssno.report.{module}.picture", lambda draw, words, caption="", **_: f"<p>{words} {caption}</p>"
-        )
+    """Figures take most of the time; here none is drawn, in a browser (`make verify`) they are."""
+    quick = lambda draw, words, caption="", **_: Picture("data:,", "data:,", words, caption)  # noqa: E731
+    monkeypatch.setattr("ssno.report.page.picture", quick)
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +120,9 @@ def test_the_page_is_whole_and_needs_nothing_else(runs, capsys) -> None:
 def test_the_page_says_what_the_evaluation_says_and_how_to_repeat_it(runs) -> None:
     page = page_of(runs[0])
     evaluation = read_evaluation(runs[0] / "evaluation.json")
-    assert text(verdict(evaluation)) in page
+    assert escape(summary(evaluation)) in page
     assert f"{evaluation.parameters:,}" in page
-    for heading in ("Errors", "Forecasts", "Inside the model", "Where it comes from", "How to make it again"):
+    for heading in HEADINGS.values():
         assert f"<h3>{heading}</h3>" in page
     assert "ssno train --config run.json --name first" in page
     link = re.search(r'download="run.json" href="data:application/json;base64,([^"]+)"', page)
@@ -154,9 +153,26 @@ def test_hostile_names_stay_text(tmp_path) -> None:
     run.config["provenance"]["processor"] = HOSTILE
     page = build_page([report, report])
     assert "<script>alert" not in page
-    assert text(HOSTILE) in page
+    assert escape(HOSTILE) in page
     assert Elements(page).open == []
-    assert "</script" not in script_data("x", {"a": "</script><script>"})[:-9]
+    assert ENVIRONMENT.autoescape is True
+    templates = [ENVIRONMENT.loader.get_source(ENVIRONMENT, name)[0] for name in ENVIRONMENT.list_templates()]
+    assert len(templates) == 6
+    assert not [source for source in templates if re.search(r"\|\s*safe\b|autoescape|Markup", source)]
+
+
+def test_examples_are_forecast_once_and_are_those_of_single_forecasts(runs, monkeypatch) -> None:
+    run, calls = open_run(runs[0]), []
+    monkeypatch.setattr(
+        "ssno.report.page.make_examples",
+        lambda *arguments: calls.append(arguments[2]) or make_examples(*arguments),
+    )
+    report = gather(run, run.load("test"), evaluate(runs[0], write=False))
+    assert len(calls) == 1
+    for seen in (report.examples, report.spectrum_examples):
+        alone = make_examples(run.forecaster, report.data, seen.indices)
+        torch.testing.assert_close(seen.forecast, alone.forecast, rtol=0, atol=0)
+        assert torch.equal(seen.truth, alone.truth)
 
 
 def test_several_runs_are_compared_by_seeds_or_not_at_all(runs) -> None:
@@ -165,8 +181,8 @@ def test_several_runs_are_compared_by_seeds_or_not_at_all(runs) -> None:
     assert page.count('class="player"') == 3
     assert "neither state-space layers nor a memory" in page
     evaluations = [read_evaluation(run / "evaluation.json") for run in runs]
-    assert judge(evaluations[:2]) == "2 seeds of one model."
-    assert "are one model trained with the same seed" in judge([evaluations[0], evaluations[0]])
+    assert best_model(evaluations[:2]) == "2 seeds of one model."
+    assert "are one model trained with the same seed" in best_model([evaluations[0], evaluations[0]])
     elsewhere = type(evaluations[0])(**{**vars(evaluations[1]), "split": "valid"})
     opened = open_run(runs[0])
     reports = [gather(opened, opened.load("test"), evaluation) for evaluation in (evaluations[0], elsewhere)]
@@ -177,7 +193,7 @@ def test_an_ensemble_shows_its_bands_and_its_calibration(runs) -> None:
     main(["report", str(runs[0]), str(runs[1]), "--ensemble", "--out", str(runs[0] / "both.html")])
     page = (runs[0] / "both.html").read_text()
     assert 'id="ensemble"' in page
-    assert "Is the ensemble as uncertain as it says?" in page
+    assert "Calibration of the ensemble" in page
     assert "the median: mean, one and two standard deviations" in page
 
 
@@ -195,8 +211,8 @@ def test_a_run_started_from_python_says_so(tmp_path, capsys) -> None:
     evaluation = evaluate(folder, data=waves(), write=False)
     stated = replace(waves(), units=PhysicalUnits({"u": "m"}, {"x": "m"}, "s"))
     page = build_page([gather(open_run(folder), stated, evaluation)])
-    assert re.search(r"of \d[\d.]* s: error under", page), "times have the unit that the data state"
-    assert re.search(r"time until the error passes \d+ % \(s\)", page)
+    assert re.search(r"of \d[\d.]* s: error below", page), "times have the unit that the data state"
+    assert re.search(r"time until the error exceeds \d+ % \(s\)", page)
     assert "This run was started from Python" in page
 
 
@@ -204,7 +220,7 @@ def test_the_player_carries_the_numbers_of_truth_and_forecast() -> None:
     data = waves(2)
     state = data.read(slice(None)).state
     seen = Examples((0, 1), state, state[:, 4:] + 0.25, tuple(data.times.tolist()))
-    payload = payload_of(seen, data, {0: "median"})
+    payload = player_data(seen, data, {0: "median"})
     assert (payload["given"], payload["grid"], payload["labels"]) == (4, [16], ["median", "trajectory 1"])
     values = payload["values"][0]
     for name, shift in (("truth", 0.0), ("forecast", 0.25)):
@@ -213,14 +229,16 @@ def test_the_player_carries_the_numbers_of_truth_and_forecast() -> None:
         np.testing.assert_allclose(decoded[4:], state[1, 4:, 0].numpy() + shift, atol=1e-4)
     assert values["worst"][0] == pytest.approx(0.25, rel=1e-3)
     assert payload["errors"][0][:4] == [0, 0, 0, 0]
-    assert Elements(player("p", seen, data, {0: HOSTILE})).open == []
+    drawn = str(MACROS.player("p", player_data(seen, data, {0: HOSTILE})))
+    assert Elements(drawn).open == []
+    assert drawn.count("<script") == drawn.count("</script") == 1
 
 
 def test_large_and_three_dimensional_fields_are_thinned() -> None:
     array = np.random.default_rng(0).normal(size=(1, 130, 1, 200, 4, 6)).astype(np.float32)
     data = Trajectories.from_array(array, lengths=[1.0] * 3)
     state = data.read([0]).state
-    payload = payload_of(Examples((0,), state, state[:, 10:], tuple(data.times.tolist())), data, {})
+    payload = player_data(Examples((0,), state, state[:, 10:], tuple(data.times.tolist())), data, {})
     assert payload["grid"] == [100, 4]
     assert (len(payload["times"]), payload["given"], len(payload["lengths"])) == (65, 5, 2)
     codes = np.frombuffer(base64.b64decode(payload["values"][0]["truth"][0]), "<u2")
@@ -231,8 +249,8 @@ def test_a_picture_holds_a_light_and_a_dark_figure_the_same_every_time() -> None
     def draw() -> Figure:
         return error_bands([1.0, 2.0], {"a": Band([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])})
 
-    made = picture(draw, HOSTILE, caption=HOSTILE)
-    assert made == picture(draw, HOSTILE, caption=HOSTILE)
+    made = str(MACROS.figure(picture(draw, HOSTILE, caption=HOSTILE)))
+    assert made == str(MACROS.figure(picture(draw, HOSTILE, caption=HOSTILE)))
     (_, source), (_, image) = (element for element in Elements(made).seen if element[0] in ("source", "img"))
     light, night = (base64.b64decode(value.partition(",")[2]) for value in (image["src"], source["srcset"]))
     assert light.lstrip().startswith(b"<?xml")

@@ -7,7 +7,7 @@ import torch
 
 from ssno.data.trajectories import Trajectories
 from ssno.pde.geometry import SPHERE
-from ssno.report import sections
+from ssno.report import page
 
 
 def test_the_still_of_a_sphere_is_drawn_as_maps_and_globes(monkeypatch, as_users_call_it) -> None:
@@ -18,11 +18,9 @@ def test_the_still_of_a_sphere_is_drawn_as_maps_and_globes(monkeypatch, as_users
     data = Trajectories.from_array(state, fields=("geopotential", "vorticity", "divergence"))
     data = data.__class__(**{**vars(data), "geometry": SPHERE})
     drawn = []
-    monkeypatch.setattr(sections, "picture", lambda draw, title, **_: drawn.append(draw()) or "")
-    monkeypatch.setattr(sections, "player", lambda *_: "")
-    sections.forecasts(
-        SimpleNamespace(run=SimpleNamespace(name="run"), examples=seen, data=data, labels={0: "median"}), "one"
-    )
+    monkeypatch.setattr(page, "picture", lambda draw, title, **_: drawn.append(draw()))
+    monkeypatch.setattr(page, "player_data", lambda *_: {})
+    page.forecasts(SimpleNamespace(run=SimpleNamespace(name="run"), examples=seen, data=data, labels={0: "median"}))
     (figure,) = drawn
     assert len(figure.axes) == 3 * 4 + 3
     assert np.isfinite(figure.get_size_inches()).all()

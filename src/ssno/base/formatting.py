@@ -48,7 +48,7 @@ def number(value: float | int | None) -> str:
 #
 # A file may call a field `../../x`, `u$^$` or something that clears the screen. Such names pass through here wherever
 # they leave the program: `as_file_name` for files, `printable` for lines of text. The terminal (`ssno.base.formatting`)
-# and figures (`ssno.plots.style`) call `printable` for everything they show; HTML is escaped by `ssno.report.markup`.
+# and figures (`ssno.plots.style`) call `printable` for everything they show; HTML is escaped by `ssno.report.template`.
 
 LONGEST = 60
 """Bytes of a name that a file's name keeps: two of them and some words of ours stay below the 255 of file systems."""

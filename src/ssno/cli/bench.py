@@ -15,17 +15,17 @@ from rich.table import Table
 from ssno.base import cost_words, duration, to_text
 from ssno.base.memory import physical_memory
 from ssno.base.terminal import Console
-from ssno.evaluation.cost import BenchmarkCase, Workload, contestants, foreseen_seconds, run_contest
+from ssno.evaluation.cost import BenchmarkCase, Workload, benchmark_models, estimated_seconds, run_benchmark
 from ssno.evaluation.cost_table import (
     Row,
     fastest,
     join,
     operations_table,
+    read_costs,
     read_errors,
-    store,
-    stored,
     task_tables,
     time_table,
+    write_costs,
 )
 from ssno.native.engine import Precision
 from ssno.plots.curves import pareto_figure
@@ -61,7 +61,7 @@ def bench(
     Args:
         quick: coarse grids, short rollouts, few rounds: does it work, in about a minute.
         models: only these models; all that learn by default.
-        seconds: time to spend on each of the contests, at least three rounds.
+        seconds: time to spend on each of the cases, at least three rounds.
         memory_gib: run larger batches in parts that stay below this; by default half of the machine's memory.
         precision: numbers the models compute in: float32, bf16 or float64.
         out: folder for cost.csv, cost.json and pareto.png.
@@ -73,19 +73,19 @@ def bench(
     points = read_errors(errors) if errors is not None else None
     limit = int((memory_gib or physical_memory() / 2**31) * 2**30)
     if dry_run:
-        foresee(contests(quick, precision), models, seconds=seconds, limit=limit, as_json=json)
+        foresee(cases(quick, precision), models, seconds=seconds, limit=limit, as_json=json)
         return
     if stored_costs is not None:
-        rows = stored(stored_costs)
+        rows = read_costs(stored_costs)
     else:
         rows = []
-        for contest in contests(quick, precision):
-            print(f"ssno: {contest}", file=sys.stderr)
-            configs = contestants(contest.grid, models)
-            budget = 0.0 if quick else budget_of(contest, seconds)
-            costs = run_contest(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS, memory_limit=limit)
+        for case in cases(quick, precision):
+            print(f"ssno: {case}", file=sys.stderr)
+            configs = benchmark_models(case.grid, models)
+            budget = 0.0 if quick else budget_of(case, seconds)
+            costs = run_benchmark(case, configs, budget=budget, least_rounds=LEAST_ROUNDS, memory_limit=limit)
             rows += [cost.to_json() for cost in costs]
-            store(rows, out)  # after every contest: what is measured is kept
+            write_costs(rows, out)  # after every case: what is measured is kept
     if points is not None:
         print(f"ssno: {save(pareto_figure(join(points, rows)), out / 'pareto.png')}", file=sys.stderr)
     if json:
@@ -94,17 +94,17 @@ def bench(
         show(rows)
 
 
-def contests(quick: bool, precision: Precision = "float32") -> Iterator[BenchmarkCase]:
-    """All contests, cheapest grids first."""
+def cases(quick: bool, precision: Precision = "float32") -> Iterator[BenchmarkCase]:
+    """All cases, cheapest grids first."""
     lines, square, batches, frames = ((32, 64), 16, (1, 2), 3) if quick else ((32, 64, 128, 256, 512), 64, (1, 32), 22)
     for grid, batch in [((points,), 1) for points in lines] + [((square, square), batch) for batch in batches]:
         for task in TASKS:
             yield BenchmarkCase(task, grid, batch, frames, precision)
 
 
-def budget_of(contest: BenchmarkCase, seconds: float) -> float:
-    """Seconds for one contest."""
-    return seconds / 4 if contest.task in SHORT else seconds
+def budget_of(case: BenchmarkCase, seconds: float) -> float:
+    """Seconds for one case."""
+    return seconds / 4 if case.task in SHORT else seconds
 
 
 def show(rows: list[Row]) -> None:
@@ -124,22 +124,22 @@ def foresee(
 ) -> None:
     """What would be measured, how long, how much memory and disk."""
     times = {}
-    for contest in planned:
-        configs = contestants(contest.grid, models)
-        budget = budget_of(contest, seconds)
-        times[contest] = foreseen_seconds(contest, configs, budget=budget, least_rounds=LEAST_ROUNDS), len(configs)
+    for case in planned:
+        configs = benchmark_models(case.grid, models)
+        budget = budget_of(case, seconds)
+        times[case] = estimated_seconds(case, configs, budget=budget, least_rounds=LEAST_ROUNDS), len(configs)
     total, rows = sum(time for time, _ in times.values()), sum(count for _, count in times.values())
     if as_json:
-        plan = [{"contest": str(contest), "models": count, "seconds": time} for contest, (time, count) in times.items()]
+        plan = [{"case": str(case), "models": count, "seconds": time} for case, (time, count) in times.items()]
         sizes = {"memory_bytes": limit, "disk_bytes": rows * BYTES_PER_ROW}
-        print(to_text({"contests": plan, "seconds": total, **sizes}, indent=1))
+        print(to_text({"cases": plan, "seconds": total, **sizes}, indent=1))
         return
     table = Table(title="ssno bench would measure", title_justify="left")
-    table.add_column("contest")
+    table.add_column("case")
     table.add_column("models", justify="right")
     table.add_column("about", justify="right")
-    for contest, (time, count) in times.items():
-        table.add_row(str(contest), str(count), duration(time))
+    for case, (time, count) in times.items():
+        table.add_row(str(case), str(count), duration(time))
     console = Console()
     console.print(table)
     console.print(f"In all {cost_words(total, limit, rows * BYTES_PER_ROW)}.")

@@ -27,8 +27,7 @@ from ssno.data.readers.registry import DEFAULTS as READ_DEFAULTS
 from ssno.data.splits import FRACTIONS
 from ssno.data.trajectories import Trajectories, trajectory_bytes
 from ssno.data.units import PhysicalUnits
-from ssno.plots.animation import DEFAULTS, AnimationOptions
-from ssno.plots.forecasts import moving_picture
+from ssno.plots.animation import DEFAULTS, AnimationOptions, moving_picture
 from ssno.plots.style import labels_of
 
 # `ssno data animate DATA`: trajectories as moving pictures, without a model.

@@ -14,8 +14,15 @@ from ssno.cli.options import other_data, warn_of_copies, warn_of_other_grid, war
 from ssno.data.options import DataOptions
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
-from ssno.evaluation.ensembles import evaluate_ensemble
-from ssno.evaluation.evaluate import choose, described_by, first_forecasts, forecast_seconds, metric_sheet, rows_of
+from ssno.evaluation.evaluate import (
+    choose,
+    described_by,
+    evaluate_ensemble,
+    first_forecasts,
+    forecast_seconds,
+    metric_table,
+    rows_of,
+)
 from ssno.evaluation.evaluate import evaluate as evaluate_run
 from ssno.evaluation.record import Evaluation, file_name
 from ssno.evaluation.solver import SAME_GRID, SAME_TIME, measured, on_grid, parameters_of, problem_of
@@ -109,7 +116,7 @@ def evaluate(
     if csv is not None:
         write_text(csv, csv_text([record for evaluation in found for record in records(evaluation)]))
     if latex is not None:
-        write_text(latex, "\n".join(metric_sheet(rows_of(one), title=title(one)).latex() for one in found))
+        write_text(latex, "\n".join(metric_table(rows_of(one), title=title(one)).latex() for one in found))
     if json:
         print(to_text([evaluation.to_json() for evaluation in found], indent=1))
         return
@@ -128,7 +135,7 @@ def title(evaluation: Evaluation) -> str:
 def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None:
     """A table of all metrics, and what a table does not say; `own_data` if they are those of the run, all frames."""
     console = Console()
-    sheet = metric_sheet(rows_of(evaluation), title=title(evaluation))
+    sheet = metric_table(rows_of(evaluation), title=title(evaluation))
     stated = reported_metrics(evaluation.config) if evaluation.calibration is None else None
     console.print((sheet if stated is None else with_stated(sheet, stated)).terminal())
     if stated is not None:
@@ -136,11 +143,11 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
             split=evaluation.split, points=evaluation.points[0], trajectories=evaluation.trajectories
         )
         other = "" if own_data and same else ", which is not what was measured here"
-        console.print(f"Stated: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
+        console.print(f"Reported: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
     for line in divergence_lines(evaluation.scores.divergences):
         console.print(line, soft_wrap=True)
     for departure in evaluation.scores.departures[:1]:
-        console.print(f"First sign of doubt: {departure.words()}.", highlight=False, soft_wrap=True)
+        console.print(f"First warning: {departure.words()}.", highlight=False, soft_wrap=True)
     if solver and SAME_TIME not in evaluation.baselines:
         console.print(
             f"No {SAME_TIME!r}: even on the coarsest grid the solver takes longer than the model's "
@@ -149,17 +156,17 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
     if (calibration := evaluation.calibration) is not None:
         covered = dict(zip(calibration.nominal, calibration.observed, strict=True))
         console.print(
-            f"Spread over error {calibration.ratio:.2f} (1 is honest, below 1 too sure). The intervals of 50 and 90 % "
-            f"hold {100 * covered[0.5]:.0f} and {100 * covered[0.9]:.0f} % of the true values.",
+            f"Spread over error {calibration.ratio:.2f} (1: calibrated, below 1: overconfident). The 50 % and 90 % "
+            f"intervals cover {100 * covered[0.5]:.0f} and {100 * covered[0.9]:.0f} % of the true values.",
             highlight=False,
         )
 
 
 def with_stated(sheet: ResultTable, stated: ReportedMetrics) -> ResultTable:
-    """The sheet with what a checkpoint states about itself beside what was measured."""
+    """The table with the reported metrics of a checkpoint beside what was measured."""
     known = {name: number(value) for name, value in stated.errors().items()}
     rows = tuple((name, measured, known.get(name, ""), *others) for name, measured, *others in sheet.rows)
-    return ResultTable(sheet.title, (*sheet.headings[:2], "stated", *sheet.headings[2:]), rows)
+    return ResultTable(sheet.title, (*sheet.headings[:2], "reported", *sheet.headings[2:]), rows)
 
 
 def records(evaluation: Evaluation) -> list[dict[str, Any]]:

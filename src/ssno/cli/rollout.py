@@ -20,10 +20,10 @@ from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.divergence import OnDivergence
 from ssno.forecasting.metrics import frame_errors
-from ssno.plots.animation import DEFAULTS, AnimationOptions
+from ssno.plots.animation import DEFAULTS, AnimationOptions, moving_picture
 from ssno.plots.curves import band_of, error_bands
-from ssno.plots.foils import flow_pictures
-from ssno.plots.forecasts import moving_picture, still_picture
+from ssno.plots.fields import still_picture
+from ssno.plots.geometries import flow_pictures
 from ssno.plots.style import labels_of, save
 from ssno.runs.layout import ROLLOUT
 from ssno.runs.lock import folder_for

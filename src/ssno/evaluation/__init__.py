@@ -1,21 +1,9 @@
-"""Rollouts against truth, tables, cost, baselines that need no training."""
+"""Evaluation of runs and ensembles, baselines without training, inspection of models, cost, tables."""
 
-from ssno.evaluation.cost import (
-    BenchmarkCase,
-    BenchmarkEntry,
-    Cost,
-    Timing,
-    contestants,
-    published_flops,
-    quick_seconds,
-    run_contest,
-    time_interleaved,
-)
-from ssno.evaluation.cost_table import Point, front, join, read_errors
-from ssno.evaluation.ensembles import calibrate_ensemble, evaluate_ensemble
-from ssno.evaluation.evaluate import compare, evaluate, evaluate_forecaster, fingerprint, trivial_forecasters
+from ssno.evaluation.cost import BenchmarkCase, BenchmarkEntry, Cost, benchmark_models, run_benchmark
+from ssno.evaluation.evaluate import compare, evaluate, evaluate_ensemble, evaluate_forecaster, trivial_forecasters
 from ssno.evaluation.examples import Examples, make_examples
-from ssno.evaluation.flops import Flops, count_flops
+from ssno.evaluation.flops import Flops, count_flops, published_flops
 from ssno.evaluation.inspection import RunInspection, inspect_run
 from ssno.evaluation.record import Calibration, Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
@@ -31,34 +19,25 @@ __all__ = [
     "Evaluation",
     "Examples",
     "Flops",
-    "Point",
     "Ranking",
     "ResultTable",
     "RunInspection",
     "SeedGroup",
     "SeedSummary",
-    "Timing",
-    "calibrate_ensemble",
+    "benchmark_models",
     "compare",
     "compare_seeds",
-    "contestants",
     "count_flops",
     "evaluate",
     "evaluate_ensemble",
     "evaluate_forecaster",
-    "fingerprint",
-    "front",
     "group_by_seed",
     "inspect_run",
-    "join",
     "make_examples",
     "published_flops",
-    "quick_seconds",
     "rank",
-    "read_errors",
     "read_evaluation",
-    "run_contest",
+    "run_benchmark",
     "summarise",
-    "time_interleaved",
     "trivial_forecasters",
 ]

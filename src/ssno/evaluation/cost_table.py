@@ -1,4 +1,4 @@
-"""The cost of all models as tables for the terminal and as files: CSV for spreadsheets, JSON with everything.
+"""The cost of all models as tables and files, and joined with errors: which models are Pareto-optimal.
 
 `cost.json` holds {"format": "ssno-cost", "version": 1, "provenance": {...}, "rows": [...]}; `cost.csv` the same rows
 without configurations, each with commit, versions and hardware, so that rows of several machines can be put together.
@@ -6,7 +6,6 @@ without configurations, each with commit, versions and hardware, so that rows of
 
 import csv
 import datetime
-import io
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,12 @@ import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from ssno.base import DocumentError, provenance, read_document, read_json, read_regular, write_document, write_whole
+from ssno.base import DocumentError, provenance, read_document, read_json, read_regular, write_document
+from ssno.evaluation.tables import csv_text, write_text
 
-# Accuracy against cost: errors of evaluated runs joined with measured cost, and which models are worth their price.
-#
+FORMAT, VERSION = "ssno-cost", 1
+Row = dict[str, Any]
+
 # Errors come from a file, JSON or CSV, with a row per evaluated run:
 #
 #     [{"name": "ssno", "rel_l2": 0.012, "grid": "64"}, ...]            or            name,rel_l2,grid
@@ -43,13 +44,15 @@ class Point:
 
 
 def read_errors(path: Path) -> list[dict[str, Any]]:
-    """The rows of an error file, checked."""
+    """Read and check the rows of an error file."""
     if path.suffix == ".csv":
         rows: Any = list(csv.DictReader(read_regular(path).decode().splitlines()))
     else:
         rows = read_json(path, remedy="Give a list of rows with `name` and `rel_l2`.")
     if not isinstance(rows, list) or not rows:
-        raise ValueError(f"{path} must hold a row for every evaluated run, with `name`, `rel_l2` and perhaps `grid`.")
+        raise ValueError(
+            f"{path} must have a row for every evaluated run, with `name`, `rel_l2` and optionally `grid`."
+        )
     for number, row in enumerate(rows, start=1):
         try:
             error = float(row["rel_l2"])
@@ -88,14 +91,8 @@ def front(points: Sequence[Point], kind: CostKind) -> list[Point]:
     return best
 
 
-# The cost of all models as tables for the terminal and as files: CSV for spreadsheets, JSON with everything.
-
-FORMAT, VERSION = "ssno-cost", 1
-Row = dict[str, Any]
-
-
-def store(rows: list[Row], folder: Path) -> None:
-    """Write `cost.json` and `cost.csv`, whole or not at all."""
+def write_costs(rows: list[Row], folder: Path) -> None:
+    """Write `cost.json` and `cost.csv` atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     made_by = {
         **provenance(),
@@ -103,20 +100,16 @@ def store(rows: list[Row], folder: Path) -> None:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     flat = [{**{key: value for key, value in row.items() if key != "config"}, **made_by} for row in rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(flat[0]))
-    writer.writeheader()
-    writer.writerows(flat)
     document = {"provenance": made_by, "rows": rows}
     write_document(folder / "cost.json", document, format=FORMAT, version=VERSION)
-    write_whole(folder / "cost.csv", text.getvalue().encode())
+    write_text(folder / "cost.csv", csv_text(flat))
 
 
-def stored(path: Path) -> list[Row]:
+def read_costs(path: Path) -> list[Row]:
     """The rows of a `cost.json`."""
     remedy = "Measure again with: ssno bench"
     rows = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy).get("rows")
-    needed = (
+    needed = [
         "model",
         "task",
         "grid",
@@ -128,29 +121,29 @@ def stored(path: Path) -> list[Row]:
         "ms",
         "ms_lower",
         "ms_upper",
-    )
+    ]
     if not isinstance(rows, list) or not all(isinstance(row, dict) and set(needed) <= set(row) for row in rows):
-        raise DocumentError(f"{path} holds rows that lack some of {', '.join(needed)}. {remedy}")
+        raise DocumentError(f"{path} has rows without some of {', '.join(needed)}. {remedy}")
     return rows
 
 
 def time_table(rows: Iterable[Row], *, task: str) -> Table:
-    """Time of one task in 1D with batch 1: a line per model, a column per resolution."""
+    """Time of one task in 1D with batch 1: a row per model, a column per resolution."""
     titles = {
-        "forward": "Four slots",
+        "forward": "Four frames",
         "cold": "First prediction (cold)",
         "warm": "One prediction (warm)",
         "stream": "One frame (streaming)",
         "train": "One training step",
         "rollout": "One rollout",
     }
-    title = f"{titles[task]} in 1D, batch 1: ms, and half the spread of the middle half of the rounds"
+    title = f"{titles[task]} in 1D, batch 1: median in ms ± half the interquartile range"
     return _by_resolution(rows, task=task, title=title, cell=_ms)
 
 
 def operations_table(rows: Iterable[Row]) -> Table:
-    """Operations of one prediction in 1D: all that plain PyTorch runs, and as the published table counts them."""
-    title = "One prediction in 1D: GFLOP of all that plain PyTorch runs | as the published table counts"
+    """Operations of one prediction in 1D: counted in plain PyTorch, and as the published table counts them."""
+    title = "One prediction in 1D, GFLOP: counted in plain PyTorch | as the published table counts"
 
     def cell(row: Row) -> str:
         published = row["gflop_published"]
@@ -172,7 +165,7 @@ def _by_resolution(rows: Iterable[Row], *, task: str, title: str, cell: Callable
 
 
 def task_tables(rows: Iterable[Row], *, grid: str, batch: int) -> tuple[Table, Table]:
-    """For one grid and batch: the time of all tasks, and what they need. "/8": the batch ran in eight parts."""
+    """For one grid and batch: times, and operations and memory. "/8": the batch ran in eight parts."""
     chosen = [row for row in rows if row["grid"] == grid and row["batch"] == batch]
     where = f"{grid} points, batch {batch}"
     times = Table("model", title=f"{where}: ms", title_justify="left", box=SIMPLE_HEAD)
@@ -191,12 +184,12 @@ def task_tables(rows: Iterable[Row], *, grid: str, batch: int) -> tuple[Table, T
 
 
 def fastest(rows: Iterable[Row]) -> list[str]:
-    """A line per contest: which model was fastest, and how far behind SS-NO was. Overlapping quartiles tie."""
+    """A line per case: the fastest model, and how far behind SS-NO was. Overlapping quartiles tie."""
     lines = []
-    contests: dict[tuple[str, str, int], list[Row]] = {}
+    cases: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
-        contests.setdefault((row["task"], row["grid"], row["batch"]), []).append(row)
-    for (task, grid, batch), entered in contests.items():
+        cases.setdefault((row["task"], row["grid"], row["batch"]), []).append(row)
+    for (task, grid, batch), entered in cases.items():
         best = min(entered, key=lambda row: row["ms"])
         ours = next((row for row in entered if row["model"] == "ssno"), None)
         if ours is None:

@@ -1,7 +1,8 @@
-"""An evaluation: one run, one set of trajectories, all metrics, and what any model must beat on the same trajectories.
+"""Evaluate a run, or an ensemble of runs, with all metrics, beside persistence and linear extrapolation.
 
     evaluation = evaluate("runs/ks-ssno", split="test")
     evaluation.scores.means["rel_l2"], evaluation.baselines["persistence"].means["rel_l2"]
+    evaluate_ensemble(["runs/ks-0", "runs/ks-1", "runs/ks-2"]).calibration.ratio
 
 The result and its file are in `ssno.evaluation.record`. Metrics are explained in docs/evaluation.md.
 """
@@ -25,7 +26,7 @@ from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
-from ssno.evaluation.record import Evaluation, file_name, store
+from ssno.evaluation.record import Calibration, Evaluation, batch_sums, file_name, finish, write_evaluation
 from ssno.evaluation.solver import solver_baselines
 from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.ensemble import Ensemble
@@ -39,13 +40,14 @@ from ssno.native.engine import Precision
 from ssno.runs.load import run_folder_of
 from ssno.runs.open import RunFolder, open_run
 
-# Forecasters side by side on the same trajectories.
-
 TRIVIAL = ("persistence", "linear")
+TIMED = 8  # trajectories forecast together when a forecast is timed
+UNITLESS = tuple(name for name in EVERY if name != "rel_l2_normalised")
+"""Metrics of baselines, which have no normalised units of their own."""
 
 
 @dataclass(frozen=True)
-class Row:
+class ScoreRow:
     """One forecaster's name, size and scores."""
 
     name: str
@@ -54,7 +56,7 @@ class Row:
 
 
 def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecaster]:
-    """What any model must beat: the last frame again, and a straight line through the last two."""
+    """Baselines without training: the last frame again, and linear extrapolation of the last two."""
     channels = {
         "in_channels": len(data.fields) + len(data.context_fields),
         "out_channels": len(data.fields),
@@ -67,13 +69,13 @@ def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecas
     }
 
 
-def compare(forecasters: Mapping[str, Forecaster], data: Trajectories) -> list[Row]:
+def compare(forecasters: Mapping[str, Forecaster], data: Trajectories) -> list[ScoreRow]:
     """Score every forecaster on the same trajectories, best first."""
-    rows = [Row(name, count_parameters(f.model), score(f, data)) for name, f in forecasters.items()]
+    rows = [ScoreRow(name, count_parameters(f.model), score(f, data)) for name, f in forecasters.items()]
     return sorted(rows, key=lambda row: row.scores.means["rel_l2"])
 
 
-def as_table(rows: list[Row], *, title: str) -> Table:
+def as_table(rows: list[ScoreRow], *, title: str) -> Table:
     """A table for the terminal: a line per forecaster, its error beside that of the best."""
     best = rows[0].scores.means["rel_l2"]
     lines = []
@@ -85,21 +87,13 @@ def as_table(rows: list[Row], *, title: str) -> Table:
     return ResultTable(title, headings, tuple(lines)).terminal()
 
 
-def metric_sheet(rows: Sequence[Row], *, title: str) -> ResultTable:
+def metric_table(rows: Sequence[ScoreRow], *, title: str) -> ResultTable:
     """All metrics: a line per metric, a column per forecaster."""
     names = dict.fromkeys(name for row in rows for name in row.scores.means)
     lines = [("parameters", *(number(row.parameters) for row in rows))]
     lines += [(name, *(number(row.scores.means.get(name)) for row in rows)) for name in names]
     lines.append(("diverged forecasts", *(str(len(row.scores.divergences)) for row in rows)))
     return ResultTable(title, ("", *(row.name for row in rows)), tuple(lines))
-
-
-# An evaluation: one run, one set of trajectories, all metrics, and what any model must beat on the same trajectories.
-
-TIMED = 8  # trajectories forecast together when a forecast is timed
-
-UNITLESS = tuple(name for name in EVERY if name != "rel_l2_normalised")
-"""Metrics of rules, which have no normalised units of their own."""
 
 
 def evaluate(
@@ -119,20 +113,20 @@ def evaluate(
     """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
 
     Args:
-        run: the folder of a run, or of one of its checkpoints; or the name of a bundled checkpoint; or an opened run
-            (`ssno.runs.open_run`, which takes a module of your own); or a forecaster, about which nothing is written.
-        data: trajectories to evaluate on, or their description; a name, file or folder is read as the run's own data
-            were (`RunFolder.alike`); by default those that the run describes.
-        split: which part of the run's data.
-        resolution: read the data on a grid with this many points along the first axis, or along each; every n-th point
-            where that fits, else the band-limited part of periodic fields; by default the training grid.
+        run: folder of a run or of one of its checkpoints; name of a bundled checkpoint; an opened run
+            (`ssno.runs.open_run`, which takes your own module); or a forecaster, for which nothing is written.
+        data: trajectories, their options, or a name, file or folder, which is read with the options of the run's own
+            data; by default the run's data.
+        split: train, valid or test.
+        resolution: grid points along the first axis, or along each: every n-th point where that fits, else the
+            band-limited part of periodic fields; by default the training grid.
         time_index: frames to use, START:STOP:STEP; by default those of training.
-        trajectories: only the first so many.
-        solver: also score the solver on the model's grid, and the best one that is as fast as the model.
+        trajectories: use only the first ones, this many.
+        solver: also score the numerical solver, on the model's grid and within the model's time.
         batch_size: trajectories at once; changes memory, not results.
-        device: where to compute (`ssno.base.device`).
-        precision: in which numbers the model computes (`ssno.native.engine`); by default those of its weights.
-        write: store `file_name(...)` in the folder.
+        device: auto, cpu, cuda[:N] or mps.
+        precision: float32, bf16 or float64; by default that of the weights.
+        write: store the result in the folder, as `file_name(...)`.
     """
     write = write and not isinstance(run, Forecaster)
     run = opened(run, device=device, precision=precision)
@@ -143,14 +137,14 @@ def evaluate(
     )
     if write:
         name = file_name(run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories)
-        store(evaluation, results_folder(run_folder_of(run.folder)) / name)
+        write_evaluation(evaluation, results_folder(run_folder_of(run.folder)) / name)
     return evaluation
 
 
 def opened(
     run: str | Path | RunFolder | Forecaster, *, device: str | torch.device = "auto", precision: Precision | None = None
 ) -> RunFolder:
-    """A run, whatever stands for it; a bare forecaster has no folder and no data of its own."""
+    """Open a run, if it is not open yet; a forecaster becomes a run without folder and data."""
     if not isinstance(run, RunFolder | Forecaster):
         return open_run(run, device=device, precision=precision)
     if precision is not None:
@@ -170,17 +164,19 @@ def choose(
     time_index: str | None,
     trajectories: int | None,
 ) -> Trajectories:
-    """The trajectories that the arguments of `evaluate` mean."""
+    """The trajectories that the arguments of `evaluate` select."""
     if not isinstance(data, Trajectories):
         described = run if data is None else replace(run, data=described_by(run, data))
         return described.load(split, resolution=resolution, time_index=time_index, trajectories=trajectories)
     if (resolution, time_index, trajectories) != (None, None, None):
-        raise ValueError("`resolution`, `time_index` and `trajectories` do not change given `data`; use its `select`.")
+        raise ValueError(
+            "`resolution`, `time_index` and `trajectories` do not apply to `Trajectories` in `data`; use `data.select`."
+        )
     return data
 
 
 def described_by(run: RunFolder, data: DataOptions | str | Path) -> DataOptions:
-    """A description; a mere name is read as the run's own data were."""
+    """Data options; a name is read with the options of the run's own data."""
     return data if isinstance(data, DataOptions) else run.alike(data)
 
 
@@ -194,7 +190,7 @@ def evaluate_forecaster(
     solver: bool = False,
     batch_size: int = 32,
 ) -> Evaluation:
-    """Score a forecaster of a run, and what it must beat, on these trajectories; writes nothing."""
+    """Score a forecaster of a run and the baselines on these trajectories; writes nothing."""
     window = forecaster.window
     plan = window.plan(len(data.times))
     seconds = forecast_seconds(forecaster, data)
@@ -204,7 +200,9 @@ def evaluate_forecaster(
     }
     if solver:
         if run.data is None:
-            raise ValueError(f"{run.folder} was started from Python: there is no description to solve its data again.")
+            raise ValueError(
+                f"`solver` needs the options of the data, but {run.folder} was started from Python without them."
+            )
         baselines |= solver_baselines(run.data, data, window, seconds=seconds, batch_size=batch_size)
     return Evaluation(
         name=name or run.name,
@@ -228,12 +226,12 @@ def evaluate_forecaster(
     )
 
 
-def rows_of(evaluation: Evaluation) -> list[Row]:
-    """The run and what it must beat, as rows of a comparison."""
+def rows_of(evaluation: Evaluation) -> list[ScoreRow]:
+    """The run and its baselines, as rows of a table."""
     timed = {} if evaluation.seconds is None else {"seconds": evaluation.seconds}
     scores = replace(evaluation.scores, means={**evaluation.scores.means, **timed})
-    own = Row(evaluation.name, evaluation.parameters, scores)
-    return [own, *(Row(name, 0, scores) for name, scores in evaluation.baselines.items())]
+    own = ScoreRow(evaluation.name, evaluation.parameters, scores)
+    return [own, *(ScoreRow(name, 0, scores) for name, scores in evaluation.baselines.items())]
 
 
 def fingerprint(data: Trajectories, window: Window, *, batch_size: int = 32) -> str:
@@ -246,14 +244,65 @@ def fingerprint(data: Trajectories, window: Window, *, batch_size: int = 32) -> 
 
 
 def forecast_seconds(forecaster: Forecaster | Ensemble, data: Trajectories, *, together: int = TIMED) -> float:
-    """Seconds of a forecast of one trajectory, when a few are forecast together."""
+    """Seconds per trajectory, when a few are forecast together."""
     count = min(together, len(data))
     return quick_seconds(first_forecasts(forecaster, data, count)) / count
 
 
 def first_forecasts(forecaster: Forecaster | Ensemble, data: Trajectories, count: int) -> Callable[[], Tensor]:
-    """A function that forecasts the first `count` trajectories; reading them is already done."""
+    """A function that forecasts the first `count` trajectories, which are read beforehand."""
     frames = data.read(range(count))
     plan = forecaster.window.plan(len(data.times))
     given, context = plan.inputs(*frames)
     return lambda: rollout(forecaster, given, len(plan.predicted), context=context, spacing=data.spacing)
+
+
+def evaluate_ensemble(
+    runs: Sequence[str | Path | RunFolder],
+    *,
+    data: Trajectories | DataOptions | str | Path | None = None,
+    split: str = "test",
+    resolution: Points | None = None,
+    time_index: str | None = None,
+    trajectories: int | None = None,
+    batch_size: int = 32,
+    device: str | torch.device = "auto",
+    precision: Precision | None = None,
+    write: bool = True,
+) -> Evaluation:
+    """As `evaluate`, for the mean forecast of several runs, with its calibration; written to the first run's folder.
+
+    The runs must share units, window and grid, as seeds of one model on the same data do.
+    """
+    members = [opened(run, device=device, precision=precision) for run in runs]
+    ensemble = Ensemble([member.forecaster for member in members])
+    first = members[0]
+    chosen = choose(first, data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
+    name = f"ensemble of {len(runs)}"
+    evaluation = replace(
+        evaluate_forecaster(first, ensemble, chosen, split=split, name=name, batch_size=batch_size),
+        seed=None,
+        calibration=calibrate_ensemble(ensemble, chosen, batch_size=batch_size),
+        config={**first.config, "members": [member.name for member in members]},
+    )
+    if write:
+        changed = {"foreign": data is not None, "time_index": time_index, "trajectories": trajectories}
+        file = file_name(first, chosen, split, ensemble=len(runs), **changed)  # type: ignore[arg-type]
+        write_evaluation(evaluation, results_folder(run_folder_of(first.folder)) / file)
+    return evaluation
+
+
+def calibrate_ensemble(ensemble: Ensemble, data: Trajectories, *, batch_size: int = 32) -> Calibration:
+    """Coverage and spread of the members' rollouts over all scored frames, in normalised units."""
+    plan = ensemble.window.plan(len(data.times))
+    sums = []
+    for _, frames in batches(data, batch_size):
+        given, context = plan.inputs(*frames)
+        units = ensemble.units(given)
+        forecasts = [
+            units.encode(rollout(member, given, len(plan.predicted), context=context, spacing=data.spacing))
+            for member in ensemble.forecasters
+        ]
+        members = torch.stack(forecasts)[:, :, plan.scored.start - plan.predicted.start :]
+        sums.append(batch_sums(members, units.encode(frames.state[:, plan.scored.start : plan.scored.stop])))
+    return finish(sums)

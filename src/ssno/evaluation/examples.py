@@ -1,4 +1,4 @@
-"""Single forecasts beside their truth, to look at.
+"""Single forecasts beside their truth, for figures.
 
 Axes: n trajectory, t frame, s predicted frame, c field, then the grid.
 """
@@ -20,11 +20,11 @@ from ssno.forecasting.rollout import rollout
 
 @dataclass(frozen=True)
 class Examples:
-    """Some trajectories of a dataset: all true frames, the predicted ones, and when they are."""
+    """Some trajectories of a dataset: all true frames, the predicted ones, and their times."""
 
     indices: tuple[int, ...]
     truth: Float[Tensor, "n t c *grid"]
-    """From the first given frame to the last predicted one."""
+    """From the first input frame to the last predicted one."""
     forecast: Float[Tensor, "n s c *grid"]
     times: tuple[float, ...]
     """Of the true frames; the forecast covers the last s of them."""
@@ -35,8 +35,14 @@ class Examples:
     recorded: bool = True
     """Departures are from training data; else from the input frames and units."""
 
+    def of(self, indices: Sequence[int]) -> "Examples":
+        """Only these of the trajectories, in this order, without their warnings."""
+        rows = [self.indices.index(index) for index in indices]
+        mask = None if self.mask is None else self.mask[rows]
+        return Examples(tuple(indices), self.truth[rows], self.forecast[rows], self.times, mask)
+
     def drawn(self, row: int, channel: int) -> tuple[np.ndarray, np.ndarray]:
-        """Truth and forecast of one field of one trajectory for pictures: NaN where there are no data."""
+        """Truth and forecast of one field of one trajectory for figures: NaN where there are no data."""
         truth, forecast = self.truth[row, :, channel].numpy(), self.forecast[row, :, channel].numpy()
         if self.mask is None:
             return truth, forecast
@@ -45,7 +51,7 @@ class Examples:
 
     @property
     def given(self) -> int:
-        """How many frames were given."""
+        """Number of input frames."""
         return self.truth.shape[1] - self.forecast.shape[1]
 
     @property
@@ -55,7 +61,7 @@ class Examples:
 
     @property
     def predicted_truth(self) -> Float[Tensor, "n s c *grid"]:
-        """What should have been predicted."""
+        """The true frames at the predicted times."""
         return self.truth[:, self.given :]
 
     def step_errors(self) -> Float[Tensor, "n s"]:
@@ -67,10 +73,10 @@ class Examples:
 def make_examples(
     forecaster: Forecaster, data: Trajectories, indices: Sequence[int], *, on_divergence: OnDivergence = "continue"
 ) -> Examples:
-    """Forecast some trajectories as the forecaster's protocol says: its given frames, then to the end.
+    """Forecast some trajectories from the forecaster's input frames to the end.
 
-    With "stop" all of them end before the first step at which one diverges. Divergences and departures have the
-    numbers of trajectories in the data.
+    With "stop" all of them end before the first step at which one diverges; divergences and departures have the indices
+    of the data.
     """
     if not indices:
         raise ValueError("`indices` must name at least one trajectory.")

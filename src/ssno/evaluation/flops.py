@@ -1,4 +1,4 @@
-"""Floating-point operations, counted from what really runs.
+"""Floating-point operations, counted from what runs.
 
 Public counters see matrix products and convolutions only: a convolution by FFT costs them nothing. Here every tensor
 operation that torch executes, forwards and backwards, is counted by these rules:
@@ -11,12 +11,12 @@ operation that torch executes, forwards and backwards, is counted by these rules
     moving and copying numbers    0
 
 Models are compared by the plain engine, PyTorch operations written out. The fused engine, which is timed where it is
-available, takes matrix products for scans where plain PyTorch may take transforms, and makes some products again in the
-backward pass: `engine="fused"` counts those (`ssno.evaluation.flops`). Rows of costs have both numbers.
+available, uses matrix products for scans where plain PyTorch may use transforms, and repeats some products in the
+backward pass: `engine="fused"` counts those (`native_cost`). Rows of costs have both numbers.
 
-Operations that make convolution kernels from state-space parameters are listed apart, as `kernel`: they depend on the
-weights only, so a model in use need not repeat them. An operation no rule knows counts nothing and is named in
-`unknown`; tests keep that empty for all models. The published table counts otherwise, see `ssno.evaluation.cost`.
+Operations that make convolution kernels from state-space parameters are listed separately, as `kernel`: they depend on
+the weights only, so inference need not repeat them. An operation without a rule counts nothing and is named in
+`unknown`; tests keep that empty for all models. The published table counts differently, see `published_flops`.
 """
 
 import math
@@ -29,111 +29,18 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from ssno.models.baselines.factformer import FactformerConfig
+from ssno.models.baselines.fno import FFNOConfig
+from ssno.models.baselines.gkt import GKTConfig
+from ssno.models.baselines.unet import HALVINGS, UNetConfig
+from ssno.models.config import OperatorConfig
+from ssno.models.operator import parameters_of
+from ssno.models.ssno import SSNOConfig
 from ssno.native.engine import Engine, use
 from ssno.native.operations import observed
 
-# Operations of the native code, which no counter of tensor operations sees: formulas on the sizes it is called with.
-#
-# By the rules of `ssno.evaluation.flops`: 2 per multiply-add, biases among the products, `gelu` and `glu` as there.
-# Axes as in `ssno.native.operations`: h channel, d direction, l point of the scanned axis, p position, w wide channel,
-# c field.
-#
-#     scan    one product of a kernel with every line: l (l + 1) / 2 multiply-adds, l^2 on a circle; backward twice
-#     gate    GLU(weight GELU(y) + bias) summed over directions; backward makes the product again, then two more
-#     sample  4 for every mode and point of a kernel, 8 backwards; what belongs to a mode alone costs about `PER_MODE`
-#     head    w2 GELU(w1 x + b1) + b2; backward makes the first product again, then two for each
-#
-# Tiles at the edge of a triangle, and matrices where no tiles are used, take more than that; this is what must be done.
-
-GELU, GELU_BACKWARD, GLU, GLU_BACKWARD = 14, 26, 11, 14  # per number: as `ssno.evaluation.flops` counts them
-
-PER_MODE = 200
-"""Exponentials, sine and cosine of a mode, its sixteen powers and its weight."""
-
-Counts = Mapping[str, int]
-
-
-def native_cost(name: str, tensors: list[Tensor], *, circle: bool) -> Counts:
-    """Operations of one call by their kind. `tensors` are its arguments, inputs first."""
-    return RULES[name](tensors, circle)
-
-
-def _scan(tensors: list[Tensor], circle: bool) -> int:
-    x, kernels = tensors[:2]
-    points = kernels.shape[-1]
-    lines = x.numel() // points
-    return 2 * lines * len(kernels) * (points**2 if circle else points * (points + 1) // 2)
-
-
-def _scan_forward(tensors: list[Tensor], circle: bool) -> Counts:
-    return {"matrix": _scan(tensors, circle)}
-
-
-def _scan_backward(tensors: list[Tensor], circle: bool) -> Counts:
-    return {"matrix": 2 * _scan(tensors, circle)}
-
-
-def _gate(tensors: list[Tensor]) -> tuple[int, int, int]:
-    """Multiply-adds of the product, numbers that go into it, and positions times channels."""
-    y = tensors[0]
-    channels = y.shape[0]
-    return 2 * y.numel() * 2 * channels, y.numel(), channels * y.shape[2]
-
-
-def _gate_forward(tensors: list[Tensor], circle: bool) -> Counts:
-    product, given, out = _gate(tensors)
-    residual = 2 * out if len(tensors) > 4 else 0  # y, weight, bias, residual, out
-    return {"matrix": product + 2 * given, "pointwise": (GELU + GLU) * given + given - out + residual}
-
-
-def _gate_backward(tensors: list[Tensor], circle: bool) -> Counts:
-    product, given, _ = _gate(tensors)
-    return {"matrix": 3 * product + 2 * given, "pointwise": (GELU + GLU_BACKWARD + GELU_BACKWARD + 2) * given}
-
-
-def _head(tensors: list[Tensor]) -> tuple[int, int, int, int]:
-    """Multiply-adds of both products, wide numbers, and numbers that come out."""
-    x, w1, _, w2 = tensors[:4]
-    wide, out = len(w1) * x.shape[1], len(w2) * x.shape[1]
-    return 2 * wide * len(x), 2 * out * len(w1), wide, out
-
-
-def _head_forward(tensors: list[Tensor], circle: bool) -> Counts:
-    first, second, wide, out = _head(tensors)
-    return {"matrix": first + wide + second + out, "pointwise": GELU * wide}
-
-
-def _head_backward(tensors: list[Tensor], circle: bool) -> Counts:
-    first, second, wide, out = _head(tensors)
-    return {"matrix": 3 * first + wide + 2 * second, "pointwise": (GELU + GELU_BACKWARD + 1) * wide + out}
-
-
-def _sample_forward(tensors: list[Tensor], circle: bool) -> Counts:
-    modes, points = tensors[0].numel(), tensors[5].shape[1]  # five parameters, then the kernels
-    return {"kernel": modes * (4 * points + PER_MODE)}
-
-
-def _sample_backward(tensors: list[Tensor], circle: bool) -> Counts:
-    modes, points = tensors[0].numel(), tensors[5].shape[1]
-    return {"kernel": modes * (8 * points + 2 * PER_MODE)}
-
-
-RULES: dict[str, Callable[[list[Tensor], bool], Counts]] = {
-    "scan_forward": _scan_forward,
-    "scan_backward": _scan_backward,
-    "gate_forward": _gate_forward,
-    "gate_backward": _gate_backward,
-    "sample_forward": _sample_forward,
-    "sample_backward": _sample_backward,
-    "head_forward": _head_forward,
-    "head_backward": _head_backward,
-}
-
-
-# Floating-point operations, counted from what really runs.
-
 TRANSCENDENTAL = 10
-KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.ssm.kernel", "ssno.layers.modes")
+KERNEL_MODULES = ("ssno.ssm.kernel", "ssno.ssm.discretise", "ssno.ssm.dplr", "ssno.layers.modes")
 
 
 def _each(names: str, operations: int) -> dict[str, int]:
@@ -266,3 +173,124 @@ def _making_a_kernel() -> bool:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
+
+
+# Operations of the native code, which no counter of tensor operations sees, from the sizes it is called with.
+#
+#     scan    one product of a kernel with every line: l (l + 1) / 2 multiply-adds, l^2 if periodic; backward twice
+#     gate    GLU(weight GELU(y) + bias) summed over directions; backward repeats the product, then two more
+#     sample  4 for every mode and point of a kernel, 8 backwards; and about `PER_MODE` for every mode
+#     head    w2 GELU(w1 x + b1) + b2; backward repeats the first product, then two for each
+#
+# Padded tiles at the edge of a triangle are not counted.
+
+GELU, GELU_BACKWARD, GLU, GLU_BACKWARD = 14, 26, 11, 14  # per number, as in `PER_OUTPUT`
+PER_MODE = 200
+"""Exponentials, sine and cosine of a mode, its sixteen powers and its weight."""
+
+
+def native_cost(name: str, tensors: list[Tensor], *, circle: bool) -> dict[str, int]:
+    """Operations of one native call by kind; `tensors` are its arguments, inputs first."""
+    operation, _, direction = name.partition("_")
+    backward, first = direction == "backward", tensors[0]
+    if operation == "scan":
+        points = tensors[1].shape[-1]
+        taps = points**2 if circle else points * (points + 1) // 2
+        return {"matrix": 2 * first.numel() // points * len(tensors[1]) * taps * (1 + backward)}
+    if operation == "gate":
+        given, out = first.numel(), first.shape[0] * first.shape[2]
+        product = 4 * given * first.shape[0]
+        if backward:
+            return {"matrix": 3 * product + 2 * given, "pointwise": (GELU + GLU_BACKWARD + GELU_BACKWARD + 2) * given}
+        residual = 2 * out if len(tensors) > 4 else 0  # y, weight, bias, residual, out
+        return {"matrix": product + 2 * given, "pointwise": (GELU + GLU) * given + given - out + residual}
+    if operation == "sample":
+        points = tensors[5].shape[1]  # five parameters, then the kernels
+        return {"kernel": first.numel() * (4 * points + PER_MODE) * (1 + backward)}
+    if operation != "head":
+        raise KeyError(f"No rule for the native operation {name!r}.")
+    wide, out = len(tensors[1]) * first.shape[1], len(tensors[3]) * first.shape[1]
+    products = 2 * wide * len(first), 2 * out * len(tensors[1])
+    if backward:
+        matrix = 3 * products[0] + wide + 2 * products[1]
+        return {"matrix": matrix, "pointwise": (GELU + GELU_BACKWARD + 1) * wide + out}
+    return {"matrix": sum(products) + wide + out, "pointwise": GELU * wide}
+
+
+# Operations as the published cost table counts them. The rules were inferred from its 25 rounded values; each model has
+# a rule of its own (2 operations per multiply-add throughout, K = 4 frames, memory never counted):
+#
+#     U-Net, Factformer  4 frames; linear maps and convolutions, 4 per number of an affine norm; a transposed
+#                     convolution counts all kernel points for every output; group norm and attention products nothing
+#     GKT                one pass over 4 stacked frames; linear maps and norms only
+#     F-FNO              4 frames; only the spectral part: 10 N log2 N per channel and 6 per kept mode and channel pair,
+#                        modes = min(N / 2, 32); its linear maps are not counted
+#     SS-NO              parameters times points, one frame
+#
+# By the rule used for U-Net and Factformer, SS-NO would cost 1.8 times what is printed. Compare models with each other
+# by `count_flops`, where one rule holds for all.
+
+FRAMES = 4
+AFFINE_NORM = 4
+MOST_MODES = 32
+
+
+def published_flops(config: OperatorConfig, points: int) -> float | None:
+    """Operations of one prediction in 1D by the table's rule; None for a model or setting the table does not have."""
+    rule = PUBLISHED_RULES.get(type(config)) if config.name == config.model_name else None
+    return None if rule is None or config.n_dims != 1 else 2.0 * rule(config, points)
+
+
+def _unet(config: UNetConfig, points: int) -> float | int:
+    widths = [config.hidden_channels * 2**level for level in range(HALVINGS + 1)]
+
+    def block(channels_in: int, width: int, length: float) -> float:
+        return length * (3 * width * (channels_in + width) + 2 * AFFINE_NORM * width)
+
+    down = sum(
+        block(narrow, wide, points / 2**level)
+        for level, (narrow, wide) in enumerate(zip([config.lifted_channels(), *widths[:-1]], widths, strict=True))
+    )
+    up = sum(
+        points / 2**level * (2 * width * 2 * width) + block(2 * width, width, points / 2**level)
+        for level, width in enumerate(widths[:-1])
+    )
+    return FRAMES * (down + up + points * widths[0] * config.out_channels)
+
+
+def _factformer(config: FactformerConfig, points: int) -> float | int:
+    width, inner = config.hidden_channels, config.n_heads * config.head_channels
+    square, norm = width * width, AFFINE_NORM * width
+    reducer = square + norm + 2 * square + square
+    layer = norm + width * inner + square + reducer + 2 * width * inner + inner * width + square
+    tail = square + norm + 2 * square + square // 8 + width * (width // 2) + width // 2 * config.out_channels
+    frame = config.lifted_channels() * width + config.n_layers * layer + tail
+    position = config.n_layers * square  # the same for all frames, so computed once
+    return points * (FRAMES * frame + position)
+
+
+def _gkt(config: GKTConfig, points: int) -> float | int:
+    width, coordinates = config.hidden_channels, config.n_dims
+    layer = 5 * width * width + 2 * AFFINE_NORM * width
+    decoder = (width + coordinates) * width + 2 * width * width
+    head = width * config.head_channels + config.head_channels * config.out_channels
+    return points * (config.lifted_channels() * width + config.n_layers * layer + decoder + head)
+
+
+def _ffno(config: FFNOConfig, points: int) -> float | int:
+    width, modes = config.hidden_channels, min(points // 2, MOST_MODES)
+    spectral = 10 * points * math.log2(points) * width + 6 * modes * width**2
+    return FRAMES * config.n_layers * spectral
+
+
+def _ssno(config: SSNOConfig, points: int) -> float | int:
+    return parameters_of(config) * points
+
+
+PUBLISHED_RULES: dict[type, Callable[[Any, int], float | int]] = {
+    UNetConfig: _unet,
+    FactformerConfig: _factformer,
+    GKTConfig: _gkt,
+    FFNOConfig: _ffno,
+    SSNOConfig: _ssno,
+}

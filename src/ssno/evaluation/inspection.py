@@ -1,4 +1,7 @@
-"""Look into a trained model: what its state-space layers have learned, in physical units.
+"""Inspect a trained model: what its state-space layers have learned, in physical units, beside where they started.
+
+    found = inspect_run(open_run("runs/ks-ssno"))
+    found.rows()[0]["damping"], found.rows()[0]["reach_95"]
 
 A mode of a scan along an axis with grid spacing D (or of the memory, with time step D) and step s per grid point has
 
@@ -7,24 +10,27 @@ A mode of a scan along an axis with grid spacing D (or of the memory, with time 
 
 and a kernel K, the sum of a channel's modes, has the reach
 
-    reach(q) = the distance within which the fraction q of  sum_l |K_l|  lies.
+    reach(q) = the distance that holds the fraction q of  sum_l |K_l|.
 
 A kernel exp(-a x) reaches 1/a for q = 1 - 1/e and 3/a for q = 0.95. `damping` itself is the number that the paper's
-histograms show; it starts at 1/2 everywhere. Drawing lives in `ssno.plots.modes` and `ssno.plots.modes`.
+histograms show; it starts at 1/2 everywhere. The initial model is rebuilt from the run's seed and config. Figures are
+in `ssno.plots.modes`.
 
 Axes: h channel, n state mode, l grid point or age of a frame.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ssno.base.formatting import number
 from ssno.data.errors import DataError
+from ssno.evaluation.tables import ResultTable
 from ssno.layers.axial import AxialScan, ParallelAxialScan, ProductAxialScan, RasterScan, UnidirectionalScan
 from ssno.layers.memory import LowRankModes, S4DBlock, TemporalMemory
 from ssno.layers.modes import Modes
@@ -33,12 +39,20 @@ from ssno.runs.open import RunFolder
 
 MEMORY = "memory"
 ONE_FOLD, MOST = 1 - 1 / math.e, 0.95
-SWEEPS = (AxialScan, UnidirectionalScan, ParallelAxialScan, RasterScan, ProductAxialScan)
+ASSUMED_POINTS = 128
+NAMES = ("x", "y", "z")
+ARROWS = {"forward": "→", "backward": "←"}
+LENGTHS = (
+    "Learned (initial). Damping and frequency: means over modes, per unit of the layer's own step. Decay length (by "
+    "1/e) and reach (distance that holds 63 % or 95 % of a kernel's absolute sum): medians, in the units of the axis. "
+    "The arrow is the direction of the scan."
+)
+SCANS = (AxialScan, UnidirectionalScan, ParallelAxialScan, RasterScan, ProductAxialScan)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingGrid:
-    """The grid and the times that a model works on; they turn steps into lengths."""
+    """Grid and time step of a model; they turn steps into physical lengths."""
 
     points: tuple[int, ...]
     spacing: tuple[float, ...]
@@ -70,7 +84,7 @@ class System:
     frequency: Float[Tensor, "h n"]
     step: Float[Tensor, " h"]
     kernel: Float[Tensor, "h l"]
-    """What a unit at distance l adds, without the skip (with it for the memory, where it is the weight of now)."""
+    """Response at distance l, without the skip connection (with it for the memory)."""
 
     @property
     def positions(self) -> Float[Tensor, " l"]:
@@ -84,7 +98,7 @@ class System:
 
     @property
     def wavelengths(self) -> Float[Tensor, "h n"]:
-        """Distance over which each mode turns once; infinite for a mode that does not oscillate."""
+        """Distance of one oscillation of each mode; infinite for a mode that does not oscillate."""
         return 2 * math.pi * self.unit / (self.frequency.abs() * self.step[:, None])
 
     @property
@@ -94,23 +108,23 @@ class System:
 
     @property
     def shares(self) -> Float[Tensor, "h l"]:
-        """Share of every tap in the absolute sum of its channel's kernel."""
+        """Fraction of every tap in the absolute sum of its channel's kernel."""
         size = self.kernel.abs()
         return size / size.sum(1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)
 
     def reach(self, fraction: float) -> Float[Tensor, " h"]:
-        """Distance within which this fraction of each channel's kernel lies."""
+        """Distance that holds this fraction of each channel's kernel."""
         return reach(self.kernel, fraction, unit=self.unit)
 
 
 def reach(kernel: Float[Tensor, "h l"], fraction: float, *, unit: float = 1.0) -> Float[Tensor, " h"]:
-    """The distance within which `fraction` of the sum of |kernel| lies; tap l covers [l, l + 1) times `unit`.
+    """The distance that holds `fraction` of the sum of |kernel|; tap l covers [l, l + 1) times `unit`.
 
-    Sampled with a zero-order hold, a tap is the integral of the continuous kernel over its cell, so the answer is exact
-    at cell borders and linear between them. A kernel of zeros reaches nowhere: 0.
+    With a zero-order hold, a tap is the integral of the continuous kernel over its cell, so the result is exact at cell
+    borders and linear between them. A kernel of zeros has reach 0.
     """
     if not 0 < fraction < 1:
-        raise ValueError(f"`fraction` must lie between 0 and 1, got {fraction}.")
+        raise ValueError(f"`fraction` must be between 0 and 1, got {fraction}.")
     mass = kernel.double().abs()
     borders = torch.nn.functional.pad(mass.cumsum(1), (1, 0))  # h l+1
     wanted = fraction * borders[:, -1:]
@@ -122,29 +136,29 @@ def reach(kernel: Float[Tensor, "h l"], fraction: float, *, unit: float = 1.0) -
 @torch.no_grad()
 def systems_of(model: nn.Module, grid: SamplingGrid) -> list[System]:
     """All state-space systems of a model, spatial ones in the order of its layers, then the memory."""
-    blocks = [module for module in model.modules() if isinstance(module, SWEEPS)]
+    blocks = [module for module in model.modules() if isinstance(module, SCANS)]
     found = [
-        _system(scan.modes, str(number), axis, scan.direction, unit, points)
-        for number, block in enumerate(blocks, start=1)
+        _system(scan.modes, str(layer), axis, scan.direction, unit, points)
+        for layer, block in enumerate(blocks, start=1)
         for axis, unit, points, scan in _scans(block, grid)
     ]
     for memory in (module for module in model.modules() if isinstance(module, TemporalMemory)):
         modes = memory.block.modes
         assert isinstance(modes, Modes | LowRankModes)
         system = _system(modes, MEMORY, "time", "forward", grid.time_step, memory.window)
-        found.append(_with_kernel(system, memory.block.taps(memory.window)))
+        found.append(replace(system, kernel=memory.block.taps(memory.window).cpu().double()))
     return found
 
 
 def _scans(block: nn.Module, grid: SamplingGrid) -> Iterator[tuple[str, float, int, S4DBlock]]:
     """The one-way scans of a spatial block with the axis each runs along, its spacing and its number of points."""
     scans = list(block.scans)  # type: ignore[arg-type]
-    for number, scan in enumerate(scans):
+    for place, scan in enumerate(scans):
         if isinstance(block, RasterScan):  # one line through the whole grid, whose fastest axis sets the step
-            axis = (len(scans) - 1 - number) % len(scans)
+            axis = (len(scans) - 1 - place) % len(scans)
             name, points = f"{grid.names[axis]} line", math.prod(grid.points)
         else:
-            axis, name, points = number, grid.names[number], grid.points[number]
+            axis, name, points = place, grid.names[place], grid.points[place]
         for part in scan.modules():
             if isinstance(part, S4DBlock):
                 yield name, grid.spacing[axis], points, part
@@ -161,11 +175,6 @@ def _system(modes: Modes | LowRankModes, layer: str, axis: str, direction: str, 
         step=torch.exp(modes.log_step).cpu().double(),
         kernel=modes.kernel(points).cpu().double(),
     )
-
-
-def _with_kernel(system: System, kernel: Tensor) -> System:
-    values = {**vars(system), "kernel": kernel.cpu().double()}
-    return System(**values)
 
 
 def compare_systems(systems: Sequence[System], initial: Sequence[System]) -> list[dict[str, Any]]:
@@ -211,20 +220,9 @@ def _median(values: Tensor) -> float | None:
     return value if math.isfinite(value) else None
 
 
-# Inspect a run: its model's state-space systems beside those it started from, on the grid of its data.
-#
-#     found = inspect_run(open_run("runs/ks-ssno"))
-#     found.rows()[0]["damping"], found.rows()[0]["reach_95"]
-#
-# The start is made again from the run's seed and config. The formulas are in `ssno.evaluation.inspection`.
-
-ASSUMED_POINTS = 128
-NAMES = ("x", "y", "z")
-
-
 @dataclass(frozen=True)
 class RunInspection:
-    """Learned and initial systems, matched one by one, and what the reader should know about them."""
+    """Learned and initial systems, matched one by one, and remarks about them."""
 
     name: str
     model: str
@@ -245,6 +243,16 @@ class RunInspection:
         """One row of numbers per system."""
         return compare_systems(self.systems, self.initial)
 
+    def table(self) -> ResultTable:
+        """One line per layer, axis and direction: learned (initial), as `LENGTHS` explains."""
+        names = ("damping", "frequency", "decay_length", "reach_63", "reach_95")
+        lines = []
+        for row in self.rows():
+            pairs = (f"{_length(row[name])} ({_length(row[f'initial_{name}'])})" for name in names)
+            lines.append((row["layer"], f"{row['axis']} {ARROWS[row['direction']]}", *pairs))
+        headings = ("layer", "axis", "damping", "frequency", "decay length", "reach 63 %", "reach 95 %")
+        return ResultTable(f"{self.name}: learned (initial)", headings, tuple(lines))
+
     def to_json(self) -> dict[str, Any]:
         """The rows, and everything they were computed from."""
         details = [
@@ -261,28 +269,27 @@ class RunInspection:
         return {"name": self.name, "model": self.model, "notes": list(self.notes), "systems": systems}
 
 
+def _length(value: float | None) -> str:
+    """A number; a mode without damping has no decay length."""
+    return "inf" if value is None else number(value)
+
+
 def inspect_run(run: RunFolder) -> RunInspection:
-    """Everything that can be seen in the model of a run; a model with nothing to see has no systems and a note."""
+    """Inspect the model of a run; a model without state-space layers and memory has no systems and a note."""
     model = run.forecaster.model
     grid, notes = sampling_grid_of(run)
     systems = systems_of(model, grid)
     if not systems:
-        nothing = f"{run.model!r} has neither state-space layers nor a memory, so there are no kernels to look at."
+        nothing = f"{run.model!r} has neither state-space layers nor a memory, so there are no kernels to inspect."
         return RunInspection(run.name, run.model, (), (), (nothing,))
     if not any(system.axis != "time" for system in systems):
-        notes.append(f"{run.model!r} has no state-space layers in space; what follows is its memory over time.")
+        notes.append(f"{run.model!r} has no state-space layers in space; shown is its memory over time.")
     if run.seed is None:
-        notes.append("The run does not say its seed; initial steps and kernels are drawn from another one.")
-    initial = systems_of(initial_model(run), grid)
-    return RunInspection(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
-
-
-def initial_model(run: RunFolder) -> nn.Module:
-    """The model as it was before training."""
-    values = run.config["config"]
+        notes.append("The seed of the run is not recorded; initial steps and kernels are drawn with seed 0.")
     with torch.random.fork_rng():
         torch.manual_seed(run.seed or 0)
-        return model_config(run.model).from_json(values).build()
+        initial = systems_of(model_config(run.model).from_json(run.config["config"]).build(), grid)
+    return RunInspection(run.name, run.model, tuple(systems), tuple(initial), tuple(notes))
 
 
 def sampling_grid_of(run: RunFolder) -> tuple[SamplingGrid, list[str]]:
@@ -296,23 +303,23 @@ def sampling_grid_of(run: RunFolder) -> tuple[SamplingGrid, list[str]]:
         time_step = data.time_step
     except DataError:
         time_step = 1.0
-        notes.append("Frames are not equally spaced in time, so the memory counts in frames.")
+        notes.append("Frames are not equally spaced in time, so ages in the memory are given in frames.")
     points, names = (tuple(getattr(axis, name) for axis in data.axes) for name in ("points", "name"))
     return SamplingGrid(points=points, spacing=data.spacing, names=names, time_step=time_step), notes
 
 
 def _from_config(run: RunFolder) -> tuple[SamplingGrid, list[str]]:
-    """What config.json knows when the data themselves are elsewhere."""
+    """What config.json tells when the data cannot be read."""
     n_dims = int(run.config["config"].get("n_dims", 1))
     spacing = run.forecaster.spacing or (1.0,) * n_dims
     described = run.config.get("run", {}).get("data", {})
     shape, times = described.get("shape"), described.get("times")
-    if shape and times:  # a run started from Python says what its data were
+    if shape and times:  # a run started from Python records its shapes
         step = (times[1] - times[0]) / max(1, shape[1] - 1) or 1.0
         return SamplingGrid(points=tuple(shape[3:]), spacing=spacing, names=NAMES[:n_dims], time_step=step), []
     points = (described.get("points") or ASSUMED_POINTS,) * n_dims
     note = (
-        f"The run's data are not here: kernels are drawn on {points[0]} points per axis with the training spacing, and "
-        "the memory counts in frames."
+        f"The data of the run were not found: kernels are drawn on {points[0]} points per axis with the training "
+        "spacing, and ages in the memory are given in frames."
     )
     return SamplingGrid(points=points, spacing=spacing, names=NAMES[:n_dims]), [note]

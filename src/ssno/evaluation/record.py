@@ -1,7 +1,7 @@
-"""The result of an evaluation, and how it lives on disk.
+"""The result of an evaluation, and its file.
 
-`evaluation.json` lies in the folder of the run (`file_name` for other splits and grids), whole or not at all, with the
-run's config, commit, versions and hardware; for a checkpoint that comes with the package, in ./runs/pretrained/NAME.
+`evaluation.json` is in the folder of the run (`file_name` for other splits and grids), with the run's config, commit,
+versions and hardware; for a bundled checkpoint, in ./runs/pretrained/NAME.
 """
 
 import math
@@ -24,7 +24,7 @@ from ssno.runs.layout import evaluation_file
 from ssno.runs.load import run_folder_of
 from ssno.runs.open import RunFolder
 
-# Is an ensemble as uncertain as it says? Coverage of its intervals, and its spread against its error.
+# Calibration of an ensemble: coverage of its intervals, and spread against error.
 #
 # An ensemble of m members gives a mean and a standard deviation s (with m - 1) at every point. If truth and members
 # were draws from one Gaussian, then
@@ -34,7 +34,7 @@ from ssno.runs.open import RunFolder
 #
 # So the central interval  mean +- t_p s sqrt(1 + 1/m)  holds the truth with probability p (coverage), for any number of
 # members, and  spread = sqrt((1 + 1/m) <s^2>)  equals the error of the mean (spread-skill). An ensemble whose observed
-# coverage lies below the nominal one, or whose ratio lies below 1, is too sure of itself.
+# coverage is below the nominal one, or whose ratio is below 1, is overconfident.
 #
 # Axes: m member, b trajectory, t frame, c field, then the grid.
 
@@ -43,10 +43,10 @@ NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class Calibration:
-    """How honest an ensemble is.
+    """Calibration of an ensemble.
 
-    `observed[i]` of the true values lie in the central interval of probability `nominal[i]`; `spread[t]` is what the
-    ensemble says its error is at predicted frame t, `error[t]` what it is (both root mean squares, normalised units).
+    The central interval of probability `nominal[i]` holds the fraction `observed[i]` of the true values. `spread[t]` is
+    the predicted and `error[t]` the actual error of frame t (both root mean squares, normalised units).
     """
 
     nominal: tuple[float, ...]
@@ -56,14 +56,14 @@ class Calibration:
 
     @property
     def ratio(self) -> float:
-        """Spread over error, all frames together: 1 is honest, below 1 too sure."""
+        """Spread over error of all frames: 1 is calibrated, below 1 overconfident."""
         spread, error = (sum(value**2 for value in values) for values in (self.spread, self.error))
         return (spread / error) ** 0.5 if error else float("inf")
 
 
 @dataclass(frozen=True)
 class CalibrationSums:
-    """What a batch of trajectories adds to a calibration: sums, so that batches can be added up."""
+    """Sums over a batch of trajectories, which add up to a calibration."""
 
     inside: Float[Tensor, " p"]
     values: int
@@ -72,7 +72,7 @@ class CalibrationSums:
 
 
 def batch_sums(members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b t c *grid"]) -> CalibrationSums:
-    """Sums over one batch."""
+    """Sums over one batch of members' forecasts."""
     count = len(members)
     if count < 2:
         raise ValueError(f"`members` must hold at least 2 forecasts to have a spread, got {count}.")
@@ -82,7 +82,7 @@ def batch_sums(members: Float[Tensor, "m b t c *grid"], truth: Float[Tensor, "b 
     difference = (truth - members.mean(0)).abs()
     variance = members.var(0) * (1 + 1 / count)
     widths = torch.tensor(stdtrit(count - 1, [(1 + level) / 2 for level in NOMINAL]))  # quantiles of Student's t
-    # A difference that is not finite lies in no interval: comparisons with NaN are false.
+    # A difference that is not finite is in no interval: comparisons with NaN are false.
     inside = torch.stack([(difference <= width * variance.sqrt()).sum() for width in widths]).double()
     others = tuple(dim for dim in range(truth.ndim) if dim != 1)
     return CalibrationSums(inside, truth.numel(), variance.sum(others), difference.square().sum(others))
@@ -103,8 +103,6 @@ def finish(batches: Sequence[CalibrationSums]) -> Calibration:
     )
 
 
-# The result of an evaluation, and how it lives on disk.
-
 FORMAT, VERSION = "ssno-evaluation", 1
 RENAMED = {"runaways": "divergences", "runaway": TOO_LARGE}
 """In scores, since version 0.2."""
@@ -112,67 +110,67 @@ RENAMED = {"runaways": "divergences", "runaway": TOO_LARGE}
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What a run's forecasts are worth on one set of trajectories."""
+    """Scores of a run and its baselines on one set of trajectories."""
 
     name: str
     """The run."""
     model: str
-    """The model, as commands call it."""
+    """Name of the model."""
     parameters: int
     """Real parameters of the model."""
     seed: int | None = None
-    """Seed of the run, if it says."""
+    """Seed of the run, if recorded."""
     dataset: str
     """Name of the data."""
     split: str
-    """Which part of them: train, valid, test."""
+    """train, valid or test."""
     points: tuple[int, ...]
     """Grid points along each axis."""
     copies: tuple[int, ...] = ()
-    """Of how many interleaved copies of the trained grid the forecasts consist along each axis."""
+    """Number of interleaved copies of the training grid that the forecasts consist of, along each axis."""
     trajectories: int
-    """How many were forecast."""
+    """Number of trajectories."""
     given_until: float
-    """Time of the last given frame."""
+    """Time of the last input frame."""
     times: tuple[float, ...]
-    """Times of the scored frames; `scores.step_errors` belong to them."""
+    """Times of the scored frames, those of `scores.step_errors`."""
     fields: tuple[str, ...]
     """Names of the predicted fields."""
     fingerprint: str
-    """sha256 of the scored true frames: two evaluations may be compared if it is the same."""
+    """sha256 of the scored true frames: evaluations can be compared if it is equal."""
     scores: Scores
-    """Of the model."""
+    """Scores of the model."""
     baselines: Mapping[str, Scores] = field(default_factory=dict)
-    """Of forecasts that need no learning: persistence, linear, the solver."""
+    """Scores of persistence, linear extrapolation and the solver."""
     seconds: float | None = None
-    """Of one forecast of one trajectory, measured; None if it was not."""
+    """Measured seconds per forecast of one trajectory."""
     calibration: Calibration | None = None
-    """Of an ensemble: whether its spread is honest."""
+    """Calibration, of an ensemble."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The run's config.json: model, units, data, training."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Versions, commit and hardware of the evaluation."""
 
     def is_of(self, run: RunFolder) -> bool:
-        """Whether this run was evaluated, as its config is now and in the precision that it computes in."""
+        """Whether this is an evaluation of `run` with its current config and precision."""
         config = dict(self.config)
         computed_in = config.pop("evaluated_in", run.precision)
         return (config, computed_in) == (run.config, run.forecaster.precision)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; those that are not finite are left to whoever writes them."""
+        """Plain values; some may not be finite."""
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
 
-def store(evaluation: Evaluation, path: Path) -> Path:
-    """Write an evaluation, whole or not at all, in a folder that is made if need be."""
+def write_evaluation(evaluation: Evaluation, path: Path) -> Path:
+    """Write an evaluation atomically and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_document(path, asdict(evaluation), format=FORMAT, version=VERSION)
     return path
 
 
 def read_evaluation(path: Path) -> Evaluation:
-    """Read what `store` wrote; whatever does not fit together is refused."""
+    """Read what `write_evaluation` wrote; refuse a file whose parts contradict each other."""
     if not path.exists():
         raise FileNotFoundError(f"There is no {path}. Make it with: ssno evaluate {path.parent}")
     remedy = f"Make it again with: ssno evaluate {path.parent}"
@@ -190,7 +188,7 @@ def read_evaluation(path: Path) -> Evaluation:
 
 
 def _restored(value: Any) -> Any:
-    """Values as they were before they were written, in today's words: None stands for a number that was not finite."""
+    """Values before they were written, with today's names: None stands for a number that was not finite."""
     if isinstance(value, Mapping):
         return {RENAMED.get(name, name): _restored(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -199,7 +197,7 @@ def _restored(value: Any) -> Any:
 
 
 def _check(evaluation: Evaluation) -> None:
-    """Refuse an evaluation whose parts contradict each other: tables and pictures rely on them."""
+    """Refuse an evaluation whose parts contradict each other: tables and figures rely on them."""
     frames, run = len(evaluation.times), evaluation.config.get("run", {})
     if not frames or not evaluation.fields or not evaluation.points:
         raise ValueError("`times`, `fields` and `points` must not be empty")
@@ -231,10 +229,10 @@ def file_name(
     trajectories: int | None = None,
     ensemble: int = 0,
 ) -> str:
-    """evaluation.json for the run's best weights on its whole test split; others say what is different about them.
+    """evaluation.json for the best weights on the complete test split; otherwise the name lists the differences.
 
-    `evaluation-valid-128x128.json`, `evaluation-last-first10.json`; `foreign` data add their name,
-    another precision than that of the run's weights its own.
+    Examples: `evaluation-valid-128x128.json`, `evaluation-last-first10.json`. `foreign` data add their name, another
+    precision than that of the weights its own.
     """
     different = [
         f"ensemble{ensemble}" if ensemble else "",

@@ -1,12 +1,12 @@
-"""The numerical solver as a baseline: what a model must beat to be worth having.
+"""The numerical solver as a baseline for a model.
 
     solver, same grid   the data's own solver on the model's grid, with the time step of the data
     solver, same time   the finest grid (the time step grows with the spacing) on which the solver takes no longer per
                         trajectory than the model, both measured here
 
 A dataset of ours stores the parameters of every trajectory, so any of them can be solved again on any grid. The solver
-starts from the initial condition of the trajectory, which is exact, not from the frames that a model is given; its time
-until the last given frame counts. Datasets whose solution is a formula (heat, advection-diffusion) are refused.
+starts from the exact initial condition of the trajectory, not from the input frames of a model; its time until the last
+input frame counts. Datasets whose solution is a formula (heat, advection-diffusion) are refused.
 
 Axes: n trajectory, t frame, c field, then the grid.
 """
@@ -36,23 +36,25 @@ from ssno.pde.problems.heat import LinearProblem
 from ssno.pde.problems.problem import Axis, Parameters, Problem, SolverDiverged
 from ssno.transforms.periodic import resample
 
-# Bring fields of a solver to the grid of the data, so that both can be scored alike.
+# How fields of a solver get to the grid of the data; `stride` and `linear` leave values at shared points unchanged:
 #
-#     spectral   the waves that the new grid holds (`ssno.transforms.periodic`): as data are read by spectral reduction
-#     stride     the trigonometric polynomial through the points at the new points, nothing cut: as strided data
-#     linear     straight lines between neighbouring points; fields with shocks
-#
-# `stride` and `linear` return a field unchanged at points that it has.
-#
-# Axes: any leading ones, then the grid.
+#     spectral   truncated to the wavenumbers of the new grid (`ssno.transforms.periodic`), as spectrally reduced data
+#     stride     trigonometric interpolation without truncation, as strided data
+#     linear     between neighbouring points, for fields with shocks
 
 Interpolation = Literal["spectral", "stride", "linear"]
+SAME_GRID, SAME_TIME = "solver, same grid", "solver, same time"
+FEWEST_POINTS = 16
+LONGER_STEPS = (8.0, 4.0, 2.0)
+TIMED = 8  # trajectories solved together when a solver is timed, as many as when a model is
+INNER_GRIDS = ("solver_points", "cells", "spectral_points")
+SHOCKS = ("fv", "hllc-muscl")  # solvers whose fields may have shocks
 
 
 def interpolate(
     field: Float[np.ndarray, "..."], old: Sequence[Axis], new: Sequence[Axis], how: Interpolation
 ) -> Float[np.ndarray, "..."]:
-    """The field on the points of other axes of the same box."""
+    """The field on the points of other axes of the same domain; any leading axes."""
     for dim, (before, after) in zip(range(-len(old), 0), zip(old, new, strict=True), strict=True):
         if not before.periodic or before.length != after.length:
             raise ValueError(
@@ -66,7 +68,9 @@ def interpolate(
 def _along(lines: Float[np.ndarray, "... l"], old: Axis, new: Axis, how: Interpolation) -> Float[np.ndarray, "... m"]:
     if how == "linear":
         return lines @ straight_lines(old, new).T
-    fine = 1 if how == "spectral" else -(-old.points // new.points)  # a multiple of the new grid holds all old waves
+    fine = (
+        1 if how == "spectral" else -(-old.points // new.points)
+    )  # a multiple of the new grid resolves all old wavenumbers
     shift = (new.offset - old.offset) / old.length
     found = resample(torch.from_numpy(lines.astype(np.float64)), (fine * new.points,), shift=(shift,))
     return found[..., ::fine].numpy()
@@ -79,35 +83,22 @@ def straight_lines(old: Axis, new: Axis) -> Float[np.ndarray, "m l"]:
     return np.clip(1 - wrapped, 0, None)
 
 
-# The numerical solver as a baseline: what a model must beat to be worth having.
-
-SAME_GRID, SAME_TIME = "solver, same grid", "solver, same time"
-FEWEST_POINTS = 16
-LONGER_STEPS = (8.0, 4.0, 2.0)
-TIMED = 8  # trajectories solved together when a solver is timed, as many as when a model is
-INNER_GRIDS = ("solver_points", "cells", "spectral_points")
-SHOCKS = ("fv", "hllc-muscl")  # solvers whose fields may jump
-
-
 @dataclass(frozen=True)
 class Candidate:
-    """The problem on another grid, and how long a trajectory takes to solve."""
+    """The problem on another grid, with a time step `longer` times that of the data."""
 
     problem: Problem
     points: int
     longer: float = 1.0
 
-    def __str__(self) -> str:
-        return f"{self.points} points" + (f", {self.longer:g} times the step" if self.longer != 1 else "")
-
 
 def solver_baselines(
     options: DataOptions, data: Trajectories, window: Window, *, seconds: float, batch_size: int = 32
 ) -> dict[str, Scores]:
-    """Scores of both solver baselines, by name; `seconds` is what the model takes for a trajectory.
+    """Scores of both solver baselines, by name; `seconds` is the time of the model per trajectory.
 
-    The second is missing if no grid is coarse enough to be as fast as the model. Its scores carry what was chosen:
-    `points`, `step_factor` and `seconds` among the means.
+    The second is missing if the solver is slower than the model on every grid. The means of its scores include what was
+    chosen: `points`, `step_factor` and `seconds`.
     """
     problem = problem_of(options)
     check_same(problem, data)
@@ -124,24 +115,22 @@ def problem_of(options: DataOptions) -> Problem:
     folder = find(options.path or options.name, root=Path("data"), preset=options.preset, viscosity=options.viscosity)
     if not (folder / MANIFEST).is_file():
         raise ValueError(
-            f"{folder} was not generated by ssno, so there is no solver for it. Evaluate without `solver`."
+            f"`solver`: {folder} was not generated by ssno, so there is no solver for it. Leave `solver` out."
         )
     description = read_manifest(folder)[DESCRIPTION]
     name = description.get("dataset")
     if name not in DATASETS or "options" not in description:
         raise ValueError(
-            f"{folder} was converted, not generated, so there is no solver for it. Evaluate without `solver`."
+            f"`solver`: {folder} was converted, not generated, so there is no solver for it. Leave `solver` out."
         )
     kind: Any = DATASETS[name].problem
     if issubclass(kind, LinearProblem):
-        raise ValueError(
-            f"{name!r} is solved by a formula, which is exact on any grid: there is no solver to compare with."
-        )
+        raise ValueError(f"`solver`: {name!r} has an exact solution, so there is no solver to compare with.")
     return description_from_json(kind, description["options"], where="options.")
 
 
 def check_same(problem: Problem, data: Trajectories) -> None:
-    """Make sure that the problem tells these trajectories: fields, frames and parameters."""
+    """Refuse trajectories whose fields, frames or parameters are not those of the problem."""
     last = int(data.rows[:, 2].max() + data.frame_index.max())
     stored = problem.times
     if data.fields != problem.fields or last >= len(stored) or not _same_times(stored, data):
@@ -163,7 +152,7 @@ def on_grid(problem: Problem, points: int, *, longer: float = 1.0) -> Problem:
 
 
 def fastest_fitting(problem: Problem, data: Trajectories, *, seconds: float) -> Candidate | None:
-    """The finest candidate that takes at most `seconds` per trajectory, found by measuring from the coarsest on."""
+    """The finest candidate that takes at most `seconds` per trajectory, measured from the coarsest on."""
     best = None
     for candidate in candidates(problem, data.axes[0].points):
         taken = measured(candidate.problem, parameters_of(data, range(min(TIMED, len(data)))))
@@ -175,9 +164,9 @@ def fastest_fitting(problem: Problem, data: Trajectories, *, seconds: float) -> 
 
 
 def candidates(problem: Problem, points: int) -> Iterator[Candidate]:
-    """From the cheapest to the data's own grid: powers of two times the model's grid, the step in proportion to dx.
+    """From the cheapest to the data's own grid: the model's grid times powers of two, time steps proportional to dx.
 
-    On the coarsest grid also longer steps. Finite volumes choose their steps themselves, in proportion to dx as well.
+    On the coarsest grid also longer steps. Finite volumes choose their own steps, proportional to dx as well.
     """
     inner = solver_points(problem)
     coarse = points
@@ -200,7 +189,7 @@ def solver_points(problem: Problem) -> int:
 
 
 def measured(problem: Problem, parameters: Sequence[Parameters]) -> float:
-    """Seconds per trajectory, when these are solved together; a solver that diverges takes for ever."""
+    """Seconds per trajectory, when these are solved together; infinite for a solver that diverges."""
     try:
         return quick_seconds(lambda: problem.solve(parameters), rounds=1) / len(parameters)
     except SolverDiverged:
@@ -226,7 +215,7 @@ def solve_on(problem: Problem, data: Trajectories, chosen: Sequence[int]) -> Flo
 
 
 def as_read(problem: Problem, data: Trajectories) -> Interpolation:
-    """How solved fields get to the grid of the data: as the data themselves did, or a good solver would have errors."""
+    """How the data were brought to their grid; otherwise an exact solver would have errors."""
     if problem.solver in SHOCKS:
         return "linear"
     return "spectral" if any(reduction.how == "spectral" for reduction in data.reductions) else "stride"

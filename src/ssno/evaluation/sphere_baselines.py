@@ -1,15 +1,26 @@
-"""Forecasts on a sphere, step by step: errors weighted by area, how much energy they have, how much mass they lose.
+"""Scores of forecasts on a sphere, and baselines for them: area-weighted errors, energy and mass, step by step.
 
-    rel_l2_area(t)          mean over trajectories of |p - u| / |u|, all fields, z-scored units, points weighted by area
+    rel_l2_area(t)          mean over trajectories of |p - u| / |u|, all fields, z-scored units, area-weighted points
     rel_l2_area_squared(t)  the mean of its square, which some public scripts print
-    energy_ratio(t)         mean of |p| / |u|: below 1 a forecast has died down, above 1 it has run up
+    energy_ratio(t)         mean of |p| / |u|: below 1 a forecast loses energy, above 1 it gains energy
     mass_drift(t)           mean of |<Phi>(p) - <Phi>(u)| in standard deviations, < > the mean over the sphere
 
-In physical units the mean geopotential, 500 times its standard deviation, would swamp everything. The mean forecast
-scores 1 and a forecast with the right variance and no correlation sqrt 2. `project` cuts every predicted frame to the
-degrees that the data have before it is used again, for any model alike.
+In physical units the mean geopotential, 500 times its standard deviation, would dominate. The mean forecast scores 1,
+and a forecast with the right variance but no correlation sqrt 2. `project` truncates every predicted frame to the
+degrees of the data before it is fed back.
 
-Axes: b trajectory, t step, c field, then colatitude and longitude.
+Baselines, as rules from one frame to the next:
+
+    mean                zero in normalised units; scores 1
+    persistence         the same frame again
+    zonal-linear        one matrix per order m over fields and degrees, by least squares: linear dynamics with Coriolis
+    equivariant-linear  one 3 x 3 matrix per degree l, the same for all m: linear dynamics that ignore latitude
+    coarse-solver       the equations with fewer degrees
+
+The public shallow-water data are almost linear: a network that does not beat `zonal-linear` there has not learned the
+operator. `equivariant-linear` cannot represent Coriolis, and measures what that costs.
+
+Axes: b trajectory, t step, c field, then colatitude and longitude; n pair of frames, l degree, m order.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +62,7 @@ class SphereScores:
 
 
 def score_on_sphere(forecaster: Forecaster, data: Trajectories, *, project: bool = False) -> SphereScores:
-    """Roll a forecaster out from its given frames to the end of the trajectories."""
+    """Roll a forecaster out from its input frames to the end of the trajectories."""
     frames = data.read(range(len(data)))
     truth = forecaster.units(frames.state).encode(frames.state)
     given = forecaster.window.plan(truth.shape[1]).given
@@ -76,10 +87,10 @@ def score_rule(rule: Next, data: Trajectories, truth: Float[Tensor, "b t c lat l
 def score_steps(
     step: Next, first: Float[Tensor, "b c lat lon"], truth: Float[Tensor, "b t c lat lon"], data: Trajectories
 ) -> SphereScores:
-    """Step by step, so that only one frame is held; what is not finite counts as infinite."""
+    """Score step by step, with one frame in memory; values that are not finite count as infinite."""
     weight = data.quadrature_weights
     if weight is None:
-        raise ValueError(f"`data` has the geometry {data.geometry.name!r}, but these scores are for a sphere.")
+        raise ValueError(f"`data` has the geometry {data.geometry.name!r}, but area-weighted scores need a sphere.")
     collected: dict[str, list[float]] = {}
     frame = first
     for true in truth.unbind(1):
@@ -106,8 +117,8 @@ def frame_scores(
     return scores | {"energy_ratio": norms[0] / norms[1], "mass_drift": mass}
 
 
-def sphere_sheet(title: str, rows: Mapping[str, SphereScores], *, steps: Sequence[int] = STEPS) -> ResultTable:
-    """A line per forecast: its error at some steps, and its energy at the last."""
+def sphere_table(title: str, rows: Mapping[str, SphereScores], *, steps: Sequence[int] = STEPS) -> ResultTable:
+    """A row per forecast: its error at some steps, and its energy at the last."""
     headings = ("forecast by", *(f"t = {step}" for step in steps), f"energy at {steps[-1]}")
     return ResultTable(title, headings, tuple(_lines(rows, steps)))
 
@@ -118,28 +129,16 @@ def _lines(rows: Mapping[str, SphereScores], steps: Sequence[int]) -> Iterator[t
         yield name, *errors, number(scores.at("energy_ratio", steps[-1]))
 
 
-# Forecasts on a sphere that cost next to nothing and say what a network's score is worth.
-#
-# | name | the next frame | knows | |---|---|---| | mean | zero in normalised units; scores 1 | nothing | | persistence
-# | the same again | today | | zonal-linear | one matrix per order m over fields and degrees, by least squares | linear
-# dynamics, Coriolis included | | equivariant-linear | one 3 x 3 matrix per degree l, the same for all m | linear
-# dynamics, blind to latitude | | coarse-solver | the equations with fewer degrees | everything but the small scales |
-#
-# The public shallow-water data are almost linear: a network that does not beat `zonal-linear` there has not learned the
-# operator. What is blind to latitude cannot know Coriolis, which is what `equivariant-linear` measures.
-#
-# Axes: n pair of frames, b trajectory, c field, l degree, m order.
-
 Rule = Callable[[Float[Tensor, "b c lat lon"]], Float[Tensor, "b c lat lon"]]
 
 
 def mean_rule(frame: Float[Tensor, "b c lat lon"]) -> Float[Tensor, "b c lat lon"]:
-    """The mean of the training data."""
+    """Predict the mean of the training data."""
     return torch.zeros_like(frame)
 
 
 def persistence_rule(frame: Float[Tensor, "b c lat lon"]) -> Float[Tensor, "b c lat lon"]:
-    """The same again."""
+    """Predict the same frame again."""
     return frame
 
 

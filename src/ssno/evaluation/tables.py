@@ -1,6 +1,6 @@
-"""Tables of scores for the terminal, for LaTeX (booktabs) and as CSV.
+"""Tables of results for the terminal, LaTeX (booktabs) and CSV.
 
-A `ResultTable` is a table of words, made once and shown in either form; CSV files are written from records, all digits.
+A `ResultTable` holds formatted text; CSV files are written from records, with all digits.
 """
 
 import csv
@@ -37,7 +37,7 @@ LATEX = Kind("a table", re.compile(rb"\A% [^\n]*\n\\begin\{tabular\}"))
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table of words: the first column names the row, the others hold its numbers."""
+    """A table of formatted text: the first column names the row, the others hold its numbers."""
 
     title: str
     headings: tuple[str, ...]
@@ -51,7 +51,7 @@ class ResultTable:
                 )
 
     def terminal(self) -> Table:
-        """For the terminal."""
+        """A table for rich consoles."""
         table = Table(title=self.title, title_justify="left")
         for number, heading in enumerate(self.headings):
             table.add_column(heading, justify="right" if number else "left")
@@ -77,7 +77,7 @@ class ResultTable:
 
 
 def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
-    """One line per record; columns in the order in which they first appear, empty where a record lacks one."""
+    """One line per record; columns in the order of their first appearance, empty where a record lacks one."""
     columns = list(dict.fromkeys(name for record in records for name in record))
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=columns, restval="")
@@ -87,7 +87,7 @@ def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check_tables(csv: Path | None, latex: Path | None) -> None:
-    """Refuse to write tables over files that are none; both as a user named them."""
+    """Refuse to replace files that are not tables of ssno."""
     if csv is not None:
         check_replaceable(csv, CSV, option="--csv")
     if latex is not None:
@@ -95,7 +95,7 @@ def check_tables(csv: Path | None, latex: Path | None) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a table, whole or not at all, in a folder that is made if need be."""
+    """Write text atomically, creating the folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text.encode())
 

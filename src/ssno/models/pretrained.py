@@ -24,7 +24,7 @@ from ssno.models.config import OperatorConfig
 #     SSNO.from_pretrained("ks-0.1-64")          unless there is a folder ks-0.1-64 here: folders on disk come first
 #
 # Each is an ordinary model folder (`ssno.models.pretrained`) in `ssno/pretrained`. They are made by
-# `ssno.evaluation.publish` and are never written to afterwards: results about them go to ./runs/pretrained/NAME.
+# docs/scripts/publish.py and are never written to afterwards: results about them go to ./runs/pretrained/NAME.
 
 ROOT = Path(__file__).parents[1] / "pretrained"
 RESULTS = Path("runs") / "pretrained"

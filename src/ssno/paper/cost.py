@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ssno.base.formatting import number
-from ssno.evaluation.cost import BenchmarkCase, contestants, run_contest
+from ssno.evaluation.cost import BenchmarkCase, benchmark_models, run_benchmark
 from ssno.evaluation.tables import ResultTable
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.reference import GFLOPS, LATENCIES, PARAMETERS_2D
@@ -35,9 +35,9 @@ def measured(
     """The models in turn on one grid, batch 1; at scale `tiny` a single round."""
     tiny = at.scale == "tiny"
     case = BenchmarkCase(task, grid, 1, 2 if tiny else 22)  # type: ignore[arg-type]
-    configs = {name: config for name, config in contestants(grid, tuple(titles)).items() if name in titles}
+    configs = {name: config for name, config in benchmark_models(grid, tuple(titles)).items() if name in titles}
     budget, rounds = (0.0, 1) if tiny else (seconds, 5)
-    costs = run_contest(case, configs, budget=budget, least_rounds=rounds, memory_limit=MEMORY_LIMIT)
+    costs = run_benchmark(case, configs, budget=budget, least_rounds=rounds, memory_limit=MEMORY_LIMIT)
     return {cost.model: cost.to_json() for cost in costs}
 
 

@@ -20,7 +20,7 @@ from ssno.data.datasets import build_plan
 from ssno.data.generation import generate
 from ssno.data.load import load_dataset
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.evaluate import Row, as_table, compare, trivial_forecasters
+from ssno.evaluation.evaluate import ScoreRow, as_table, compare, trivial_forecasters
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.models.baselines.fno import FFNOConfig
@@ -28,7 +28,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNOConfig
 from ssno.paper.tables_1d import RATES
-from ssno.plots.curves import error_over_time, loss_curves
+from ssno.plots.curves import Band, error_bands, loss_curves
 from ssno.plots.fields import forecast_panels
 from ssno.plots.style import labels_of, save
 from ssno.runs.log import read_log
@@ -52,7 +52,7 @@ class Demo:
     d_state: int = 32
 
     def models(self) -> dict[str, OperatorConfig]:
-        """The learned contestants; the recipe suits both to an equation that lives on a circle."""
+        """The trained models; the recipe sets both up for a periodic equation."""
         small = SSNOConfig(hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128)
         fourier = FFNOConfig(hidden_channels=self.hidden_channels, n_modes=self.points // 2)
         return {"SS-NO": small, "FFNO": fourier}
@@ -120,7 +120,7 @@ def make_data(demo: Demo, folder: Path, progress: Progress) -> tuple[Trajectorie
 
 
 def draw(
-    forecasters: dict[str, Forecaster], rows: list[Row], test: Trajectories, records: dict[str, Any], folder: Path
+    forecasters: dict[str, Forecaster], rows: list[ScoreRow], test: Trajectories, records: dict[str, Any], folder: Path
 ) -> list[Path]:
     """Loss curves, error along the forecast, and one trajectory in space and time."""
     forecaster = forecasters["SS-NO"]
@@ -140,18 +140,17 @@ def draw(
             f"SS-NO on an unseen trajectory (the median of {len(errors)}): relative error {errors[typical]:.2f}"
         ),
     )
-    steps = {row.name: row.scores.step_errors for row in rows}
+    bands = {row.name: Band(*(row.scores.step_errors,) * 3) for row in rows}
     return [
         save(panels, folder / "forecast.png"),
         save(
-            error_over_time(times[plan.scored.start :], steps, given_until=times[plan.given.stop - 1]),
-            folder / "error.png",
+            error_bands(times[plan.scored.start :], bands, given_until=times[plan.given.stop - 1]), folder / "error.png"
         ),
         save(loss_curves(records), folder / "loss.png"),
     ]
 
 
-def conclude(rows: list[Row], console: Console) -> None:
+def conclude(rows: list[ScoreRow], console: Console) -> None:
     """By how much SS-NO beats what needs no learning."""
     error = {row.name: row.scores.means["rel_l2"] for row in rows}
     for name in ("persistence", "linear"):

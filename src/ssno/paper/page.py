@@ -27,7 +27,7 @@ from ssno.paper.reference import PAPER
 from ssno.paper.results import OPEN
 from ssno.paper.trial import Scale, Trial
 from ssno.plots.style import save
-from ssno.report.markup import commands, facts, folded, picture, section, shell, table, text
+from ssno.report.template import picture, render
 
 # A finding on disk: numbers as JSON and CSV with where they come from, pictures, and one HTML page.
 #
@@ -38,6 +38,7 @@ from ssno.report.markup import commands, facts, folded, picture, section, shell,
 #     index.html      everything on one page that needs no network
 
 FORMAT, VERSION = "ssno-finding", 1
+SETTINGS = "Settings and environment"
 
 
 def store(experiment: Experiment, finding: Finding, trials: Sequence[Trial], folder: Path) -> list[Path]:
@@ -73,30 +74,21 @@ def document(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) 
 
 def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> str:
     """The finding as a page."""
-    verdicts = [(verdict.claim, verdict.answer, verdict.evidence) for verdict in finding.verdicts]
-    parts = [
-        section("verdicts", "Verdicts", table(("claim", "our data say", "numbers"), verdicts)),
-        section("pictures", "Pictures", "".join(picture(draw, name) for name, draw in finding.figures.items())),
-        section("numbers", "Numbers", "".join(table(s.headings, s.rows, caption=s.title) for s in finding.tables)),
-    ]
     described = document(experiment, finding, trials)
-    origin = facts({name: str(value) for name, value in described["provenance"].items()})
-    settings = folded("Settings of every run", commands([to_text(described["settings"], indent=1)])) if trials else ""
-    notes = "".join(f"<p>{text(note)}</p>" for note in (*finding.notes, f"The paper: {PAPER}."))
-    again = commands([f"ssno reproduce {experiment.name} --scale {experiment.scale} --seeds {described['seeds']}"])
-    parts.append(section("origin", "Where it comes from", f"{notes}{origin}{again}{settings}"))
-    links = [
-        ("verdicts", "Verdicts"),
-        ("pictures", "Pictures"),
-        ("numbers", "Numbers"),
-        ("origin", "Where it comes from"),
-    ]
-    return shell(
-        title=f"{experiment.title} - ssno reproduce",
+    seeds = described["seeds"]
+    return render(
+        "finding.html",
+        command="ssno reproduce",
         heading=experiment.title,
-        lead=f"The paper: {experiment.published} Scale {experiment.scale}, {described['seeds']} seed(s).",
-        links=links,
-        content="\n".join(parts),
+        lead=f"The paper: {experiment.published} Scale {experiment.scale}, {seeds} seed{'s' if seeds != 1 else ''}.",
+        links=[(name.partition(" ")[0].lower(), name) for name in ("Verdicts", "Figures", "Tables", SETTINGS)],
+        verdicts=[(verdict.claim, verdict.answer, verdict.evidence) for verdict in finding.verdicts],
+        pictures=[picture(draw, name) for name, draw in finding.figures.items()],
+        tables=finding.tables,
+        notes=(*finding.notes, f"The paper: {PAPER}."),
+        environment=described["provenance"],
+        reproduce=f"ssno reproduce {experiment.name} --scale {experiment.scale} --seeds {seeds}",
+        settings=to_text(described["settings"], indent=1) if trials else "",
     )
 
 

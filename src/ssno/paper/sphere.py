@@ -32,7 +32,7 @@ from ssno.evaluation.sphere_baselines import (
     persistence_rule,
     score_on_sphere,
     score_rule,
-    sphere_sheet,
+    sphere_table,
     zonal_linear,
 )
 from ssno.evaluation.statistics import summarise
@@ -187,7 +187,7 @@ class SphereRollouts:
 
     def tables(self) -> Iterator[ResultTable]:
         """Rules, then models: raw, squared and projected, with their energy at the last step."""
-        yield sphere_sheet(f"{self.case}: forecasts that cost nothing, rel_l2_area", self.rules, steps=self.steps)
+        yield sphere_table(f"{self.case}: forecasts that cost nothing, rel_l2_area", self.rules, steps=self.steps)
         for title, name, projected in (
             ("rel_l2_area", "rel_l2_area", False),
             ("rel_l2_area, each step cut to the degrees of the data", "rel_l2_area", True),

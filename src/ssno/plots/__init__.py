@@ -1,19 +1,17 @@
-"""Pictures: every function takes numbers and gives a matplotlib figure; saving is the caller's business."""
+"""Figures: every function takes numbers and returns a matplotlib figure; `save` writes it."""
 
-from ssno.plots.animation import animate
+from ssno.plots.animation import animate, animate_globe
 from ssno.plots.curves import (
     Band,
     calibration_plot,
     ensemble_bands,
     error_bands,
-    error_over_time,
     loss_curves,
     pareto_figure,
     spectra,
 )
 from ssno.plots.fields import forecast_panels, frame_panels, gallery
-from ssno.plots.foils import flow_pictures, pressure_curve, pressure_panels
-from ssno.plots.globe import animate_globe, sphere_panels
+from ssno.plots.geometries import flow_pictures, pressure_curve, pressure_panels, sphere_panels
 from ssno.plots.modes import kernel_panels, memory_weights, mode_ridges
 from ssno.plots.style import dark, look, save
 from ssno.plots.summary import learning_curves, seed_dots, seed_lines
@@ -26,7 +24,6 @@ __all__ = [
     "dark",
     "ensemble_bands",
     "error_bands",
-    "error_over_time",
     "flow_pictures",
     "forecast_panels",
     "frame_panels",

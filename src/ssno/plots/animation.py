@@ -1,7 +1,7 @@
-"""Moving pictures of data, or of a forecast beside its truth: GIF everywhere, MP4 where ffmpeg is installed.
+"""Animations of data, or of a forecast beside its truth: GIF, or MP4 where ffmpeg is installed.
 
-One dimension: lines. Two: truth, forecast and difference. Three: the middle plane of the last axis. Points that are not
-finite are grey.
+One dimension: lines. Two: truth, forecast and difference. Three: the middle plane of the last axis. A sphere: a map, or
+a turning globe. Points that are not finite are grey.
 
 Axes: s predicted frame, then the grid.
 """
@@ -26,32 +26,34 @@ from PIL import Image
 
 from ssno.base import unknown_name
 from ssno.base.formatting import number
+from ssno.data.trajectories import Trajectories
+from ssno.plots.geometries import draw_globe, seen_from
 from ssno.plots.style import (
     MAP_AXES,
-    NO_DATA,
     PLAIN,
     Figure,
     Labels,
     colours,
-    difference_colours,
+    comparison,
     few_ticks,
     ink,
     look,
     palette,
+    show_image,
 )
-
-# A figure of which little changes from frame to frame: what stays is drawn once, as in matplotlib's blitting.
-#
-# A GIF has one table of 256 colours for all its frames: those of the colour maps it shows, and the greys of its words.
 
 Update = Callable[[int], None]
 GREYS = 31  # one of them, 178 or nearly so, is that of missing data
+ENDINGS = (".gif", ".mp4")
+PALE = "#fdf1e8"  # of an orange line; what is nearer to white is white in a GIF
+LETTERS_PER_INCH, STATUS_LETTERS = 13, 24
+"""Characters of a title per inch, and those kept free beside it for the time and the error of a frame."""
 
 
 class MovingFigure:
-    """Frames of a figure: `update` changes the artists `moving`, which are drawn in this order above all others.
+    """Frames of a figure by blitting: `update` changes the artists `moving`, drawn in this order above all others.
 
-    `maps` are the colour maps it shows; its other colours are greys.
+    A GIF has one palette of 256 colours for all frames: those of the colour maps `maps`, and greys.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class MovingFigure:
         self.still = self.canvas.copy_from_bbox(figure.bbox)
 
     def frame(self, number: int) -> Image.Image:
-        """One picture."""
+        """One frame."""
         self.update(number)
         self.canvas.restore_region(self.still)
         for artist in self.moving:
@@ -86,12 +88,11 @@ class MovingFigure:
         return Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
 
     def write(self, path: Path, *, fps: float) -> None:
-        """All pictures, as GIF or MP4 by the ending of the name."""
+        """All frames, as GIF or MP4 by the ending of the name."""
         if path.suffix == ".gif":
-            table = self.colours()
-            pictures = (self.frame(n).quantize(palette=table, dither=Image.Dither.NONE) for n in range(self.frames))
-            duration = int(1000 / fps)
-            next(pictures).save(path, save_all=True, append_images=pictures, duration=duration, loop=0)
+            table = self.palette()
+            images = (self.frame(n).quantize(palette=table, dither=Image.Dither.NONE) for n in range(self.frames))
+            next(images).save(path, save_all=True, append_images=images, duration=int(1000 / fps), loop=0)
             return
         writer = VideoWriter(fps=fps)  # type: ignore[arg-type]  # ffmpeg takes fractions
         with writer.saving(self.figure, str(path), dpi=self.figure.dpi):
@@ -99,7 +100,7 @@ class MovingFigure:
                 self.frame(number)
                 writer.grab_frame()
 
-    def colours(self) -> Image.Image:
+    def palette(self) -> Image.Image:
         """An image whose palette has the colours of all frames."""
         each = (256 - GREYS) // len(self.maps)
         parts = [colormaps["gray"](np.linspace(0, 1, GREYS))]
@@ -110,23 +111,15 @@ class MovingFigure:
 
 
 class VideoWriter(FFMpegWriter):
-    """Sends ffmpeg what is on the canvas, without drawing it again."""
+    """Sends the canvas to ffmpeg without drawing it again."""
 
     def grab_frame(self, **_: object) -> None:
-        """The picture as it is."""
+        """Send the current frame."""
         self._proc.stdin.write(self.fig.canvas.buffer_rgba())  # type: ignore[attr-defined]
 
 
-# Moving pictures of data, or of a forecast beside its truth: GIF everywhere, MP4 where ffmpeg is installed.
-
-ENDINGS = (".gif", ".mp4")
-PALE = "#fdf1e8"  # of an orange line; what is nearer to white is white in a GIF
-LETTERS_PER_INCH, TOLD = 13, 24
-"""Of a title; and what is kept free beside it for the time and the error of a frame."""
-
-
-class Shown(NamedTuple):
-    """What a moving picture is made of."""
+class AnimatedFields(NamedTuple):
+    """What an animation shows."""
 
     truth: np.ndarray
     forecast: np.ndarray | None
@@ -136,37 +129,39 @@ class Shown(NamedTuple):
     labels: Labels
     colour_map: str | None
 
-    def told(self, frame: int) -> str:
-        """What is said about one frame."""
+    def status(self, frame: int) -> str:
+        """Time and error of one frame."""
         error = "" if self.errors is None else f", error {number(self.errors[frame])}"
         return f"{self.labels.at(self.times[frame])}{error}"
 
 
 @dataclass(frozen=True)
 class AnimationOptions:
-    """How an animation looks."""
+    """Size, speed and format of an animation."""
 
     width: int = 1080
-    """Pixels from left to right."""
+    """Width in pixels."""
     fps: float = 8.0
     """Frames per second."""
     format: Literal["auto", "gif", "mp4"] = "auto"
     """auto: mp4 if ffmpeg is installed, else gif."""
     colour_map: str | None = None
-    """A colour map of matplotlib's for the fields; by default one that suits their sign."""
+    """Matplotlib colour map of the fields; by default diverging if they change sign, else sequential."""
 
     def __post_init__(self) -> None:
         if not 100 <= self.width <= 7680:
-            raise ValueError(f"`width` must lie between 100 and 7680 pixels, got {self.width}.")
+            raise ValueError(f"`width` must be between 100 and 7680 pixels, got {self.width}.")
         if not 0 < self.fps <= 120:
-            raise ValueError(f"`fps` must lie between 0 and 120 frames per second, got {self.fps}.")
+            raise ValueError(f"`fps` must be between 0 and 120 frames per second, got {self.fps}.")
         if self.colour_map is not None and self.colour_map not in colormaps:
             raise ValueError(unknown_name(self.colour_map, list(colormaps), kind="colour map"))
 
     @property
     def suffix(self) -> str:
-        """The ending of a file's name."""
-        return moving_suffix() if self.format == "auto" else f".{self.format}"
+        """The ending of the file name."""
+        if self.format == "auto":
+            return ".gif" if shutil.which("ffmpeg") is None else ".mp4"
+        return f".{self.format}"
 
 
 DEFAULTS = AnimationOptions()
@@ -184,10 +179,10 @@ def animate(
     labels: Labels = PLAIN,
     options: AnimationOptions = DEFAULTS,
 ) -> Path:
-    """Write an animation, of data alone if there is no forecast. It appears when it is whole.
+    """Write an animation, of data alone if `forecast` is None.
 
-    `lengths` and `starts` (0 by default) are those of the axes, `errors` is said of every frame. The ending of the name
-    decides the format, .gif or .mp4.
+    `lengths` and `starts` (0 by default) are those of the axes; `errors`, one per frame, are shown beside the time. The
+    ending of `path` decides the format, .gif or .mp4.
     """
     path = Path(path)
     if path.suffix not in ENDINGS:
@@ -201,7 +196,9 @@ def animate(
     extents = [(first, first + length) for first, length in zip(starts or [0.0] * len(lengths), lengths, strict=True)]
     with look(), tempfile.TemporaryDirectory(dir=path.parent) as folder:
         draw = _lines if truth.ndim == 2 else _images
-        figure, moving, update = draw(Shown(truth, forecast, times, extents, errors, labels, options.colour_map))
+        figure, moving, update = draw(
+            AnimatedFields(truth, forecast, times, extents, errors, labels, options.colour_map)
+        )
         partial = Path(folder) / path.name
         shown = {image.get_cmap().name: image.get_cmap() for axes in figure.axes for image in axes.images}
         blends = [LinearSegmentedColormap.from_list("", [start, palette()[1]]) for start in (PALE, ink())]
@@ -213,12 +210,63 @@ def animate(
     return path
 
 
-def moving_suffix() -> str:
-    """The best format there is: .mp4 with ffmpeg, else .gif."""
-    return ".gif" if shutil.which("ffmpeg") is None else ".mp4"
+def moving_picture(
+    data: Trajectories,
+    truth: Float[np.ndarray, "s *grid"],
+    forecast: Float[np.ndarray, "s *grid"] | None,
+    path: Path,
+    *,
+    times: Sequence[float],
+    labels: Labels,
+    errors: Sequence[float] | None = None,
+    options: AnimationOptions = DEFAULTS,
+) -> Path:
+    """`animate` on the grid of `data`; a sphere as a map, north up."""
+    lengths, starts = [axis.length for axis in data.axes], None
+    if data.geometry.drawing == "map":
+        lengths, starts = [360.0, 180.0], [0.0, -90.0]
+        truth = truth[:, ::-1].swapaxes(1, 2)
+        forecast = None if forecast is None else forecast[:, ::-1].swapaxes(1, 2)
+    settings = {"times": times, "lengths": lengths, "starts": starts, "errors": errors, "labels": labels}
+    return animate(truth, forecast, path, options=options, **settings)  # type: ignore[arg-type]
 
 
-def _lines(shown: Shown) -> tuple[Figure, list[Artist], Update]:
+def animate_globe(
+    frames: Float[np.ndarray, "s lat lon"],
+    path: str | Path,
+    *,
+    titles: Sequence[str],
+    latitude: float = 30.0,
+    turn: float = 3.0,
+    limit: float | None = None,
+) -> Path:
+    """A GIF of a globe that turns by `turn` degrees per frame."""
+    path = Path(path)
+    if path.suffix != ".gif":
+        raise ValueError(f"`path` must end in .gif, got {path.name!r}.")
+    scale = colours(frames)
+    if limit is not None:
+        scale = (scale[0], -limit, limit)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with look(), tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        figure = Figure(figsize=(3.0, 3.25))
+        axes = figure.subplots()
+        image = draw_globe(axes, frames[0], scale, latitude=latitude)
+        title = axes.set_title("")
+
+        def update(number: int) -> None:
+            image.set_data(seen_from(frames[number], latitude=latitude, longitude=-turn * number))
+            title.set_text(titles[number])
+
+        partial = Path(folder) / path.name
+        artists, maps = [image, *axes.lines, title], [image.get_cmap()]
+        moving = MovingFigure(figure, artists, update, frames=len(frames), width=240, maps=maps)
+        moving.write(partial, fps=12.0)
+        partial.replace(path)
+    return path
+
+
+def _lines(shown: AnimatedFields) -> tuple[Figure, list[Artist], Update]:
     truth, forecast, labels = shown.truth, shown.forecast, shown.labels
     left, right = shown.extents[0]
     positions = left + (right - left) * np.arange(truth.shape[1]) / truth.shape[1]
@@ -239,38 +287,26 @@ def _lines(shown: Shown) -> tuple[Figure, list[Artist], Update]:
         for line, values in zip(lines, (truth, forecast), strict=False):
             assert values is not None
             line.set_ydata(values[frame])
-        told.set_text(shown.told(frame))
+        told.set_text(shown.status(frame))
 
     return figure, [*moving, told], update
 
 
-def _images(shown: Shown) -> tuple[Figure, list[Artist], Update]:
+def _images(shown: AnimatedFields) -> tuple[Figure, list[Artist], Update]:
     truth, forecast, labels = shown.truth, shown.forecast, shown.labels
-    usual, low, high = colours(truth)
-    looks = (shown.colour_map or usual, low, high)
-    panels = [("", truth, looks)]
-    if forecast is not None:
-        panels = [("truth", truth, looks), ("forecast", forecast, looks)]
-        panels.append(("forecast - truth", forecast - truth, difference_colours(forecast, truth)))
+    panels = [("", truth, colours(truth), labels.scale)] if forecast is None else comparison(truth, forecast, labels)
     (left, right), (bottom, top) = shown.extents[:2]
     wide = float(np.clip((right - left) / (top - bottom), 0.5, 3.0))
     tall = float(np.clip(2.05 / wide, 0.9, 2.05)) + 0.95
     figure = Figure(figsize=(3.2 * len(panels), tall) if forecast is not None else (2.6 * wide + 1.6, 3.2))
+    aspect: Literal["equal", "auto"] = "equal" if 0.25 <= (right - left) / (top - bottom) <= 4 else "auto"
     images = []
     moving: list[Artist] = []
     grid = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
-    for axes, (name, values, (colouring, least, most)) in zip(grid, panels, strict=True):
-        axes.grid(False)
-        axes.set_facecolor(NO_DATA)
-        image = axes.imshow(
-            values[0].T[::-1],
-            extent=(left, right, bottom, top),
-            cmap=colouring,
-            vmin=least,
-            vmax=most,
-            interpolation="nearest",
-            aspect="equal" if 0.25 <= (right - left) / (top - bottom) <= 4 else "auto",
-        )
+    for axes, (name, values, (colour_map, low, high), told) in zip(grid, panels, strict=True):
+        chosen = None if name == "forecast - truth" else shown.colour_map
+        scale = (chosen or colour_map, low, high)
+        image = show_image(axes, values[0].T[::-1], scale, extent=(left, right, bottom, top), aspect=aspect)
         images.append((image, values))
         moving += [image, *axes.spines.values()]
         axes.set_title(name, fontsize=10)
@@ -278,20 +314,20 @@ def _images(shown: Shown) -> tuple[Figure, list[Artist], Update]:
         few_ticks(axes)
         if labels.axes == MAP_AXES:
             axes.set(xticks=[0, 180, 360], yticks=[-90, 0, 90])
-        figure.colorbar(image, ax=axes, shrink=0.8, label="" if name == "forecast - truth" else labels.scale)
+        figure.colorbar(image, ax=axes, shrink=0.8, label=told)
     grid[0].set_ylabel(labels.axes[1])
-    told = _headings(figure, labels.title)
+    status = _headings(figure, labels.title)
 
     def update(frame: int) -> None:
         for image, values in images:
             image.set_data(values[frame].T[::-1])
-        told.set_text(shown.told(frame))
+        status.set_text(shown.status(frame))
 
-    return figure, [*moving, told], update
+    return figure, [*moving, status], update
 
 
 def _headings(figure: Figure, title: str) -> Text:
-    """What stays, at the left above a figure; and the text that is said of a frame, at the right."""
-    room = int(LETTERS_PER_INCH * figure.get_figwidth()) - TOLD
+    """The title at the left above a figure, and the text at the right that changes with every frame."""
+    room = int(LETTERS_PER_INCH * figure.get_figwidth()) - STATUS_LETTERS
     figure.suptitle(fill(title, room) or " ", fontsize=9, x=0.01, ha="left")
     return figure.text(0.99, 0.985, "", fontsize=9, ha="right", va="top")

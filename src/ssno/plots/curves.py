@@ -1,4 +1,4 @@
-"""Curves: how a model learned, and how its error grows along a forecast."""
+"""Curves: training, error along a forecast, calibration of ensembles, spectra, error against cost."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 from ssno.data.units import labelled, measured
 from ssno.evaluation.cost_table import CostKind, Point, front
 from ssno.evaluation.record import Calibration
-from ssno.plots.style import COLOURS, Figure, ink, logarithmic, look, palette
+from ssno.plots.style import COLOURS, Figure, evenly_spaced, ink, logarithmic, look, palette
 
-# Curves with bands: errors with their spread over trajectories or seeds, ensembles with their uncertainty.
-#
-# Axes: n trajectory or seed, t frame, m member, x grid point.
+# Axes: n trajectory or seed, t frame, m ensemble member, x grid point, k wavenumber.
 
 COLUMNS = 4
 
@@ -29,7 +27,7 @@ class Band(NamedTuple):
 
 
 def band_of(values: Float[np.ndarray, "n t"]) -> Band:
-    """The mean of several curves, and the range that holds the middle half of them."""
+    """The mean of several curves, and their interquartile range."""
     lower, upper = np.quantile(values, [0.25, 0.75], axis=0)
     return Band(values.mean(0), lower, upper)
 
@@ -41,9 +39,9 @@ def error_bands(
     given_until: float | None = None,
     label: str = "relative ℓ₂ error",
     time_label: str = "time",
-    title: str = "error along the forecast",
+    title: str = "rollout error",
 ) -> Figure:
-    """Error over time with its spread, one colour per forecaster; the time that was given is shaded."""
+    """Error over time with its spread, one colour per forecaster; the time of the input frames is shaded."""
     with look():
         figure = Figure(figsize=(6.5, 3.6))
         axes = figure.subplots()
@@ -51,7 +49,7 @@ def error_bands(
             axes.fill_between(times, band.lower, band.upper, color=colour, alpha=0.2, linewidth=0)
             axes.plot(times, band.middle, color=colour, label=name, marker="o", markersize=2.5)
         if given_until is not None:
-            axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
+            axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="input", zorder=0)
             axes.set_xlim(left=0)
         axes.set(title=title, xlabel=time_label, ylabel=label)
         logarithmic(axes)
@@ -70,7 +68,7 @@ def ensemble_bands(
     """Mean of an ensemble with one and two standard deviations around it, and the truth, at a few times."""
     if len(members) < 2:
         raise ValueError(f"`members` must hold at least 2 forecasts to have a spread, got {len(members)}.")
-    shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
+    shown = evenly_spaced(len(times), COLUMNS)
     mean, spread = members.mean(0), members.std(0, ddof=1)
     with look():
         figure = Figure(figsize=(2.6 * len(shown) + 0.6, 2.7))
@@ -90,9 +88,6 @@ def ensemble_bands(
         return figure
 
 
-# Curves: how a model learned, and how its error grows along a forecast.
-
-
 def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     """Training loss and validation error over epochs; `runs` maps names to the lines of their metrics.jsonl.
 
@@ -104,7 +99,8 @@ def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         for name, lines in runs.items():
             for axes, what in ((left, "train_loss"), (right, "rel_l2")):
                 known = [line for line in lines if line["kind"] == "epoch" and isinstance(line.get(what), int | float)]
-                axes.plot([line["epoch"] + 1 for line in known], [line[what] for line in known], label=name)
+                epochs, values = [line["epoch"] + 1 for line in known], [line[what] for line in known]
+                axes.plot(epochs, values, label=name, marker="o", markersize=2.5)
         left.set(title="training loss (one step)", xlabel="epoch")
         right.set(title="validation rel_l2 (rollout)", xlabel="epoch")
         logarithmic(left)
@@ -113,31 +109,10 @@ def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         return figure
 
 
-def error_over_time(
-    times: Sequence[float], errors: Mapping[str, Sequence[float]], *, given_until: float | None = None
-) -> Figure:
-    """Relative error of each predicted frame, one line per model; the given frames are shaded."""
-    with look():
-        figure = Figure(figsize=(6.5, 3.8))
-        axes = figure.subplots()
-        for name, values in errors.items():
-            axes.plot(times, np.asarray(values), label=name, marker="o", markersize=3)
-        if given_until is not None:
-            axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="given", zorder=0)
-            axes.set_xlim(left=0)
-        axes.set(title="error along the forecast", xlabel="time", ylabel="relative ℓ₂ error")
-        logarithmic(axes)
-        axes.legend(loc="lower right")
-        return figure
-
-
-# Is an ensemble as uncertain as it says? Coverage against probability, and spread against error over time.
-
-
 def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None = None) -> Figure:
-    """Left: how often the truth lies in intervals of a given probability. Right: spread and error, frame by frame.
+    """Left: observed coverage of central intervals over their probability. Right: spread and error of every frame.
 
-    Below the diagonal, or with a spread below the error, the ensemble is too sure of itself.
+    Below the diagonal, or with a spread below the error, the ensemble is overconfident.
     """
     steps = range(1, len(calibration.spread) + 1)
     with look():
@@ -147,9 +122,9 @@ def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None 
         left.plot([0, 1], [0, 1], color=ink(), linestyle="--", linewidth=1)
         left.fill_between([0, 1], [0, 1], color="0.5", alpha=0.12, linewidth=0)
         left.plot([0, *calibration.nominal], [0, *calibration.observed], color=colour, marker="o", markersize=4)
-        left.text(0.97, 0.05, "too sure", ha="right", color="0.5", transform=left.transAxes)
-        left.text(0.03, 0.92, "too careful", color="0.5", transform=left.transAxes)
-        left.set(xlabel="probability of the interval", ylabel="share of true values inside", xlim=(0, 1), ylim=(0, 1))
+        left.text(0.97, 0.05, "overconfident", ha="right", color="0.5", transform=left.transAxes)
+        left.text(0.03, 0.92, "underconfident", color="0.5", transform=left.transAxes)
+        left.set(xlabel="nominal coverage", ylabel="observed coverage", xlim=(0, 1), ylim=(0, 1))
         left.set_title("coverage")
         along = list(steps) if times is None else list(times)
         right.plot(along, calibration.error, color=other, label="error of the mean", marker="o", markersize=3)
@@ -160,28 +135,26 @@ def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None 
         return figure
 
 
-# Spectra: does a forecast keep the energy of every scale?
-
 TRUTH = "truth"
 DECADES = 10  # below the largest value; deeper is rounding
 ABOVE_TRUTH = 1e3
-"""How far above the truth a picture reaches: diverged forecasts leave it."""
+"""How far above the truth the axis reaches; diverged forecasts leave it."""
 
 
 def spectra(
-    wavenumbers: Float[np.ndarray, " s"],
-    energies: Mapping[str, Float[np.ndarray, "t s"]],
+    wavenumbers: Float[np.ndarray, " k"],
+    energies: Mapping[str, Float[np.ndarray, "t k"]],
     *,
     times: Sequence[float],
     field: str = "u",
     time_unit: str = "",
     length_unit: str = "",
 ) -> Figure:
-    """Energy over wavenumber at a few times, one panel each; the truth in ink, forecasts in colour.
+    """Energy over wavenumber at a few times, one panel each; the truth in black, forecasts in colour.
 
     `energies` maps "truth" and the names of forecasts to energies per frame, averaged over trajectories.
     """
-    shown = np.unique(np.linspace(0, len(times) - 1, 3).round().astype(int)).tolist()
+    shown = evenly_spaced(len(times), 3)
     with look():
         figure = Figure(figsize=(3.1 * len(shown) + 0.5, 3.0))
         row = np.atleast_1d(np.asarray(figure.subplots(1, len(shown), sharey=True)))
@@ -202,11 +175,9 @@ def spectra(
             row[0].set_ylim(max(low / 2, top * 10.0**-DECADES), top * 3)
         row[0].set_ylabel("energy")
         row[-1].legend(fontsize=8)
-        figure.suptitle(f"spectrum of {field} along the forecast", fontsize=10)
+        figure.suptitle(f"energy spectrum of {field}", fontsize=10)
         return figure
 
-
-# Accuracy against cost: error over operations and error over time, with the front of models worth their price.
 
 AXIS_LABELS: dict[CostKind, str] = {
     "gflop": "operations of one prediction (GFLOP)",
@@ -216,13 +187,13 @@ MARKERS = "osD^vPX*<>"
 
 
 def pareto_figure(points: Sequence[Point]) -> Figure:
-    """Two panels. Points of one model on several grids are joined; the front is drawn in grey beneath."""
+    """Error over operations and over time: points of one model on several grids joined, the Pareto front grey."""
     with look():
         figure = Figure(figsize=(10, 4.2))
         panels = figure.subplots(1, 2, sharey=True)
         for axes, kind in zip(panels, AXIS_LABELS, strict=True):
             _draw(axes, points, kind)
-        panels[0].set_ylabel("relative error of the rollout")
+        panels[0].set_ylabel("rel_l2 (rollout)")
         panels[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         figure.suptitle("Error against cost")
     return figure

@@ -1,9 +1,9 @@
-"""A few trajectories at a glance: space-time in one dimension, frames in two, middle planes in three.
+"""Images of fields: space-time in one dimension, frames in two, middle planes in three.
 
-Every field has one colour scale for all its panels, symmetric about zero if the field changes sign. Where values are
-not finite, panels are grey.
+Every field has one colour scale for all its panels, symmetric about zero if the field changes sign; a forecast has that
+of its truth, the difference one of its own. Points that are not finite are grey.
 
-Axes: n trajectory, t frame, c field, then the space axes.
+Axes: n trajectory, t frame, s predicted frame, c field, then the grid. Frames have x to the right and y upwards.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,24 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.image import AxesImage
 
+from ssno.data.trajectories import Trajectories
 from ssno.data.units import NO_UNITS, PhysicalUnits, labelled, measured
-from ssno.plots.style import NO_DATA, PLAIN, Figure, Labels, colours, difference_colours, few_ticks, look
+from ssno.plots.geometries import sphere_panels
+from ssno.plots.style import (
+    PLAIN,
+    Figure,
+    Labels,
+    colours,
+    comparison,
+    evenly_spaced,
+    few_ticks,
+    look,
+    show_image,
+)
 
-# Two-dimensional forecasts: truth, forecast and difference at a few times.
-#
-# Axes: s predicted frame, then the grid (x, y). Pictures have x to the right and y upwards.
-
-COLUMNS = 5
+FRAMES, FIELDS = 5, 4
+LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
 
 
 def frame_panels(
@@ -32,41 +39,22 @@ def frame_panels(
     lengths: Sequence[float],
     labels: Labels = PLAIN,
 ) -> Figure:
-    """Rows truth, forecast, difference; columns evenly spaced frames, the last among them.
-
-    Truth and forecast share the truth's colours; the difference has its own, symmetric about zero.
-    """
-    shown = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int)).tolist()
-    usual = colours(truth)
-    rows = [
-        ("truth", truth, usual, labels.scale),
-        ("forecast", forecast, usual, labels.scale),
-        ("difference", forecast - truth, difference_colours(forecast, truth), "forecast - truth"),
-    ]
+    """Rows truth, forecast, difference; columns evenly spaced frames."""
+    shown = evenly_spaced(len(times), FRAMES)
     extent = (0.0, float(lengths[0]), 0.0, float(lengths[1]))
     aspect: Literal["equal", "auto"] = "equal" if 0.25 <= lengths[0] / lengths[1] <= 4 else "auto"
     with look():
         tall = float(np.clip(1.65 * lengths[1] / lengths[0], 0.95, 1.65))
         figure = Figure(figsize=(1.75 * len(shown) + 1.9, 3 * tall + 1.05))
         grid = figure.subplots(3, len(shown), squeeze=False)
-        for axes_row, (name, values, (colour_map, bottom, top), told) in zip(grid, rows, strict=True):
+        for axes_row, (name, values, scale, told) in zip(grid, comparison(truth, forecast, labels), strict=True):
             for axes, frame in zip(axes_row, shown, strict=True):
                 few_ticks(axes)
-                if axes not in grid[:, 0]:  # numbers at the edges hold for all; ticks are what takes time
+                if axes not in grid[:, 0]:  # ticks are slow, and those at the edges hold for all
                     axes.set(yticks=[])
                 if axes not in grid[-1]:
                     axes.set(xticks=[])
-                axes.grid(False)
-                axes.set_facecolor(NO_DATA)
-                image = axes.imshow(
-                    values[frame].T[::-1],
-                    extent=extent,
-                    cmap=colour_map,
-                    vmin=bottom,
-                    vmax=top,
-                    interpolation="nearest",
-                    aspect=aspect,
-                )
+                image = show_image(axes, values[frame].T[::-1], scale, extent=extent, aspect=aspect)
             axes_row[0].set_ylabel(f"{name}\n{labels.axes[1]}")
             figure.colorbar(image, ax=list(axes_row), shrink=0.9, pad=0.01, label=told)
         for axes, frame in zip(grid[0], shown, strict=True):
@@ -77,13 +65,6 @@ def frame_panels(
         return figure
 
 
-# Space-time pictures of one-dimensional trajectories: truth, forecast, difference.
-#
-# Axes: t frame, x grid point.
-
-LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
-
-
 def forecast_panels(
     truth: Float[np.ndarray, "t x"],
     forecast: Float[np.ndarray, "s x"],
@@ -92,60 +73,60 @@ def forecast_panels(
     length: float,
     labels: Labels = PLAIN,
 ) -> Figure:
-    """Truth, forecast and difference side by side. The forecast covers the last s frames; before it, frames are given.
+    """Space-time images, time running downwards: truth, forecast and difference.
 
-    Truth and forecast share one colour scale; the difference has its own, printed beside it.
+    The forecast covers the last s frames; those before it are the input.
     """
     given = len(truth) - len(forecast)
     shown = np.concatenate([truth[:given], forecast])
-    usual = colours(truth)
-    panels = [
-        ("truth", truth, usual, labels.scale),
-        ("forecast", shown, usual, labels.scale),
-        ("forecast - truth", shown - truth, difference_colours(shown, truth), "difference"),
-    ]
+    extent, panels = _spacetime_extent(times, length), comparison(truth, shown, labels)
     with look():
         figure = Figure(figsize=(10, 3.6))
         for axes, (name, values, scale, told) in zip(figure.subplots(1, 3, sharey=True), panels, strict=True):
-            image = draw(axes, values, times=times, length=length, scale=scale)
+            image = show_image(axes, values, scale, extent=extent)
             axes.set(title=name, xlabel=labels.axes[0])
             if 0 < given < len(truth):
                 edge = (times[given - 1] + times[given]) / 2
                 axes.axhline(edge, color="k", linewidth=1, linestyle="--")
                 if name == "forecast":
-                    axes.text(length * 0.02, edge, "given above", va="bottom", fontsize=8, bbox=LABEL_BOX)
+                    axes.text(length * 0.02, edge, "input above", va="bottom", fontsize=8, bbox=LABEL_BOX)
             figure.colorbar(image, ax=axes, shrink=0.9, label=told)
         figure.axes[0].set_ylabel(labelled("time", labels.time_unit))
         figure.suptitle(labels.above(figure, f"{labels.field} in space and time"), fontsize=10)
         return figure
 
 
-def draw(
-    axes: Axes,
-    values: Float[np.ndarray, "t x"],
+def _spacetime_extent(times: Sequence[float] | np.ndarray, length: float) -> tuple[float, float, float, float]:
+    half = (times[-1] - times[0]) / max(1, len(times) - 1) / 2 or 0.5
+    return (0.0, length, float(times[-1] + half), float(times[0] - half))
+
+
+def still_picture(
+    data: Trajectories,
+    truth: Float[np.ndarray, "t *grid"],
+    forecast: Float[np.ndarray, "s *grid"],
     *,
     times: Sequence[float],
-    length: float,
-    scale: tuple[str, float, float],
-) -> AxesImage:
-    """One space-time image, time running downwards; `scale` as `colours` gives it."""
-    step = (times[-1] - times[0]) / max(1, len(times) - 1)
-    extent = (0.0, length, times[-1] + step / 2, times[0] - step / 2)
-    axes.grid(False)
-    axes.set_facecolor(NO_DATA)
-    colour_map, low, high = scale
-    return axes.imshow(
-        values, aspect="auto", extent=extent, cmap=colour_map, vmin=low, vmax=high, interpolation="nearest"
-    )
+    labels: Labels,
+) -> Figure:
+    """The figure that suits the grid of `data`: a forecast of the last frames beside the truth.
 
-
-# A few trajectories at a glance: space-time in one dimension, frames in two, middle planes in three.
-
-FRAMES, FIELDS = 5, 4
+    In one dimension the input frames are drawn too.
+    """
+    lengths = [axis.length for axis in data.axes]
+    if len(lengths) == 1:
+        return forecast_panels(truth, forecast, times=times, length=lengths[0], labels=labels)
+    truth, times = truth[-len(forecast) :], times[-len(forecast) :]
+    if data.geometry.drawing == "map":
+        return sphere_panels(truth, forecast, times=times, labels=labels)
+    if len(lengths) == 3:
+        middle = truth.shape[-1] // 2
+        truth, forecast = truth[..., middle], forecast[..., middle]
+    return frame_panels(truth, forecast, times=times, lengths=lengths, labels=labels)
 
 
 class Panel(NamedTuple):
-    """One image: its first row is drawn on top. `extent` is left, right, bottom, top."""
+    """One image, first row on top; `extent` is left, right, bottom, top."""
 
     image: np.ndarray
     extent: tuple[float, float, float, float]
@@ -165,9 +146,9 @@ def gallery(
     title: str = "",
     units: PhysicalUnits = NO_UNITS,
 ) -> Figure:
-    """Draw trajectories. `names` are the space axes, `numbers` what the trajectories are called.
+    """Trajectories at a glance: the first four fields and, in two and three dimensions, five frames.
 
-    The first four fields are shown and, in two and three dimensions, five frames.
+    `names` are the space axes, `numbers` the indices of the trajectories.
     """
     dimensions = state.ndim - 3
     if dimensions not in (1, 2, 3):
@@ -195,18 +176,8 @@ def gallery(
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, sharex=dimensions < 3, sharey="row")
         for position, (axes_row, row) in enumerate(zip(grid, rows, strict=True)):
             for axes, panel in zip(axes_row, row, strict=True):
-                colour_map, low, high = scales[panel.channel]
-                axes.grid(False)
-                axes.set_facecolor(NO_DATA)
-                image = axes.imshow(
-                    panel.image,
-                    extent=panel.extent,
-                    cmap=colour_map,
-                    vmin=low,
-                    vmax=high,
-                    aspect="auto" if dimensions == 1 else "equal",
-                    interpolation="nearest",
-                )
+                aspect: Literal["auto", "equal"] = "auto" if dimensions == 1 else "equal"
+                image = show_image(axes, panel.image, scales[panel.channel], extent=panel.extent, aspect=aspect)
                 if position == 0:
                     axes.set_title(panel.title, fontsize=9)
             axes_row[0].set_ylabel(row[0].label, fontsize=9)
@@ -221,8 +192,7 @@ def _spacetime(
     state: np.ndarray, channel: int, label: str, times: np.ndarray, length: float, numbers: Sequence[int]
 ) -> list[Panel]:
     """A field of every trajectory, time running downwards."""
-    half = (times[-1] - times[0]) / max(1, len(times) - 1) / 2 or 0.5
-    extent = (0.0, length, float(times[-1] + half), float(times[0] - half))
+    extent = _spacetime_extent(times, length)
     return [Panel(state[n, :, channel], extent, f"trajectory {numbers[n]}", label, channel) for n in range(len(state))]
 
 
@@ -237,7 +207,6 @@ def _frames(
     time_unit: str,
 ) -> list[Panel]:
     """Evenly spaced frames of one trajectory; in three dimensions the middle plane across axis `cut`."""
-    shown = np.unique(np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)).tolist()
     left = [axis for axis in range(frames.ndim - 2) if axis != cut]
     horizontal, vertical = left
     planes = frames[:, channel]
@@ -247,4 +216,7 @@ def _frames(
     else:
         label = f"{label}\n\n{names[vertical]}"
     extent = (0.0, float(lengths[horizontal]), 0.0, float(lengths[vertical]))
-    return [Panel(planes[t].T[::-1], extent, measured(f"t = {times[t]:.3g}", time_unit), label, channel) for t in shown]
+    return [
+        Panel(planes[t].T[::-1], extent, measured(f"t = {times[t]:.3g}", time_unit), label, channel)
+        for t in evenly_spaced(len(frames), FRAMES)
+    ]

@@ -1,9 +1,7 @@
-"""What the modes of a model have learned: damping, wavelength and decay length of every layer against the start.
+"""Learned modes, kernels and memory of a model beside their initial values: the figures of `ssno inspect`."""
 
-One ridge per layer, learned in colour, initial in outline; one figure per axis.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,18 +9,33 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ssno.evaluation.inspection import MOST, ONE_FOLD, System
+from ssno.evaluation.inspection import MOST, ONE_FOLD, RunInspection, System
 from ssno.plots.style import Figure, ink, look, palette
 
-# The kernels that a model applies: how far each layer looks, and how the memory weighs the past.
-
 MOST_COLUMNS = 4
+BINS = 60
+RIDGE_HEIGHT = 0.95  # in units of the distance between two ridges
+
+
+def inspection_figures(found: RunInspection) -> dict[str, tuple[str, Callable[[], Figure]]]:
+    """All figures of an inspection by file name, each with a description and drawn on request."""
+    figures: dict[str, tuple[str, Callable[[], Figure]]] = {}
+    for axis in found.axes():
+        now, before = found.along(axis)
+        if axis == "time":
+            figures["memory"] = ("Weight of the last frames in the memory", partial(memory_weights, now[0], before[0]))
+            continue
+        length, name = now[0].unit * now[0].kernel.shape[1], axis.replace(" ", "-")
+        words = f"Damping, wavelength and decay length of the modes along {axis}"
+        figures[f"modes-{name}"] = (words, partial(mode_ridges, now, before, length=length))
+        figures[f"kernels-{name}"] = (f"Kernels of the layers along {axis}", partial(kernel_panels, now, before))
+    return figures
 
 
 def kernel_panels(systems: Sequence[System], initial: Sequence[System]) -> Figure:
-    """Root mean square kernel of every layer along one axis, behind a point and ahead of it, in physical distance.
+    """Root mean square kernel of every layer along one axis, over the physical distance in both directions.
 
-    Shaded is the reach of the median channel: 63 % and 95 % of the kernel. The dashed line is where it started.
+    Shaded is the reach of the median channel: 63 % and 95 % of the kernel's absolute sum. Dashed: the initial kernel.
     """
     layers = list(dict.fromkeys(system.layer for system in systems))
     columns = min(MOST_COLUMNS, len(layers))
@@ -39,12 +52,12 @@ def kernel_panels(systems: Sequence[System], initial: Sequence[System]) -> Figur
             axes.set_title(f"layer {layers[number]}", fontsize=9)
         figure.supxlabel(f"distance along {systems[0].axis}", fontsize=9)
         figure.supylabel("kernel, rms over channels", fontsize=9)
-        figure.suptitle("what a point hears: shaded 63 % and 95 % of the kernel, dashed at the start", fontsize=10)
+        figure.suptitle("kernels: 63 % and 95 % of their absolute sum shaded, initial kernels dashed", fontsize=10)
         return figure
 
 
 def _two_sided(axes: Axes, pairs: list[tuple[System, System]]) -> None:
-    """A forward scan hears points before (negative distances), a backward scan points after."""
+    """A forward scan sees earlier points (negative distances), a backward scan later ones."""
     colour = palette()[0]
     axes.axvline(0, color=ink(), linewidth=0.6)
     axes.set_xlim(*(-1.02 * pairs[0][0].positions[-1].item(), 1.02 * pairs[0][0].positions[-1].item()))
@@ -61,9 +74,10 @@ def _two_sided(axes: Axes, pairs: list[tuple[System, System]]) -> None:
 
 
 def memory_weights(memory: System, initial: System) -> Figure:
-    """How much each of the last K frames weighs in the memory: share of the kernel's absolute sum, channel by channel.
+    """Weight of each of the last K frames in the memory, as a fraction of the kernel's absolute sum.
 
-    Bars are means over channels, whiskers the middle half of them, dashes the start. Age 0 is the newest frame.
+    Bars are means over channels, whiskers their interquartile range, dashes the initial memory. Age 0 is the newest
+    frame.
     """
     shares, started = memory.shares.numpy(), initial.shares.numpy()
     ages = memory.positions.numpy()
@@ -80,32 +94,25 @@ def memory_weights(memory: System, initial: System) -> Figure:
             edge = 0.42 * memory.unit
             axes.plot([age - edge, age + edge], [height, height], color=ink(), linestyle="--", linewidth=1.2)
         label = "age of the frame" + (" (frames)" if memory.unit == 1 else " (time)")
-        axes.set(xlabel=label, ylabel="share of the kernel", ylim=(0, None), xticks=ages)
+        axes.set(xlabel=label, ylabel="fraction of the kernel", ylim=(0, None), xticks=ages)
         axes.grid(axis="x", visible=False)
-        figure.suptitle("what the memory remembers (dashed: at the start)", fontsize=10)
+        figure.suptitle("memory: weight of the last frames (initial dashed)", fontsize=10)
         return figure
 
 
-# What the modes of a model have learned: damping, wavelength and decay length of every layer against the start.
+def mode_ridges(systems: Sequence[System], initial: Sequence[System], *, length: float) -> Figure:
+    """Distributions of damping, wavelength and decay length along one axis: a ridge per layer, both directions.
 
-BINS = 60
-HEIGHT = 0.95  # of a ridge, in units of the distance between two
-
-
-def mode_ridges(systems: Sequence[System], initial: Sequence[System], *, length: float, unit: str = "") -> Figure:
-    """Distributions of damping, wavelength and decay length of the systems along one axis, layer by layer.
-
-    Both directions of a layer count together. `length` is the extent of the axis, marked beside the grid spacing.
+    `length` is the extent of the axis, marked beside the grid spacing.
     """
     if not systems or {s.axis for s in systems} != {systems[0].axis}:
-        raise ValueError(f"`systems` must lie along one axis, got {sorted({s.axis for s in systems})}.")
+        raise ValueError(f"`systems` must run along one axis, got {sorted({s.axis for s in systems})}.")
     layers = list(dict.fromkeys(system.layer for system in systems))
-    unit = f" ({unit})" if unit else ""
     marks = {"grid spacing": systems[0].unit, "axis": length}
     panels = {
-        "damping (starts at 0.5)": ([s.damping for s in systems], [s.damping for s in initial], {}),
-        f"wavelength{unit}": ([s.wavelengths for s in systems], [s.wavelengths for s in initial], marks),
-        f"decay length{unit}": ([s.decay_lengths for s in systems], [s.decay_lengths for s in initial], marks),
+        "damping (initially 0.5)": ([s.damping for s in systems], [s.damping for s in initial], {}),
+        "wavelength": ([s.wavelengths for s in systems], [s.wavelengths for s in initial], marks),
+        "decay length": ([s.decay_lengths for s in systems], [s.decay_lengths for s in initial], marks),
     }
     with look():
         figure = Figure(figsize=(9.5, 1.5 + 0.6 * len(layers)))
@@ -123,7 +130,7 @@ def mode_ridges(systems: Sequence[System], initial: Sequence[System], *, length:
                 place = axes.get_xaxis_transform()  # above the ridges, which would hide it
                 axes.text(position, 1.01, label, fontsize=7, va="bottom", ha=side, color="0.5", transform=place)
         row[0].set_yticklabels([layer if not layer.isdigit() else f"layer {layer}" for layer in layers])
-        figure.suptitle(f"modes along {systems[0].axis}: learned (colour) and initial (outline)")
+        figure.suptitle(f"modes along {systems[0].axis}: learned (colour) and initial (dashed)")
         return figure
 
 
@@ -144,14 +151,14 @@ def _ridges(axes: Axes, learned: list[np.ndarray], initial: list[np.ndarray], *,
     for position, (now, before) in enumerate(zip(learned, initial, strict=True)):
         shapes = [_density(values, edges) for values in (now, before)]
         tallest = max(shapes[0].max(), 1e-12)
-        heights = [position - HEIGHT * np.minimum(shape / tallest, 1.0) for shape in shapes]
+        heights = [position - RIDGE_HEIGHT * np.minimum(shape / tallest, 1.0) for shape in shapes]
         axes.fill_between(centres, position, heights[0], color=colour, alpha=0.55, linewidth=0, zorder=10 + position)
         axes.plot(centres, heights[0], color=colour, linewidth=1, zorder=10 + position)
         axes.plot(centres, heights[1], color=ink(), linewidth=0.9, linestyle="--", alpha=0.7, zorder=10 + position)
 
 
 def _density(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """A histogram smoothed over neighbouring bins, as a share of all values."""
+    """A histogram smoothed over neighbouring bins, as a fraction of all values."""
     counts, _ = np.histogram(values, bins=edges)
     kernel = np.array([1, 4, 6, 4, 1]) / 16
     return np.convolve(counts / max(1, len(values)), kernel, mode="same")

@@ -1,4 +1,4 @@
-"""One look for all pictures: colours that survive print and colour blindness, no clutter. Light, or dark on screens."""
+"""The style of all figures: colours and limits of fields, labels with units, light and dark themes, saving."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.figure
@@ -17,6 +17,7 @@ from jaxtyping import Float
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.image import AxesImage
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
@@ -25,27 +26,27 @@ from ssno.base.formatting import printable
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import measured
 
-# Which colours and limits a field has, in every picture: the one place that decides.
-#
-# A field that changes sign has a diverging map about zero, one that does not a sequential map over its range. A
-# forecast has the colours of its truth; its difference from it a diverging map of its own.
+# Colours and limits of a field: a diverging map about zero if it changes sign, else a sequential map over its range. A
+# forecast has the colours of its truth, the difference between them a diverging map of its own.
 
+Scale = tuple[str, float, float]
+"""Colour map, lower and upper limit."""
 ONE_SIGN_MAP = "viridis"
-NEARLY = 0.02
-"""A field whose values below (or above) zero reach so little of its range has one sign: undershoot of a solver."""
+UNDERSHOOT = 0.02
+"""A field that crosses zero by less than this fraction of its range counts as of one sign: undershoot of a solver."""
 
 
-def colours(values: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
-    """Colour map and limits for a field, never empty."""
+def colours(values: Float[np.ndarray, "..."]) -> Scale:
+    """Colour map and limits of a field; the limits always differ."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    if min(-low, high) > NEARLY * (high - low):
+    if min(-low, high) > UNDERSHOOT * (high - low):
         return FIELD_MAP, -max(-low, high), max(-low, high)
     return (ONE_SIGN_MAP, low, high) if low < high else (ONE_SIGN_MAP, low - 0.5, high + 0.5)
 
 
-def difference_colours(forecast: Float[np.ndarray, "..."], truth: Float[np.ndarray, "..."]) -> tuple[str, float, float]:
-    """Colour map and limits of a difference, at most the truth's range: a larger one is that of a diverged forecast."""
+def difference_colours(forecast: Float[np.ndarray, "..."], truth: Float[np.ndarray, "..."]) -> Scale:
+    """Colour map and limits of a difference, at most the truth's range: a forecast with larger errors has diverged."""
     difference = np.abs(forecast - truth)
     _, low, high = colours(truth)
     limit = min(float(difference[np.isfinite(difference)].max(initial=0.0)), high - low)
@@ -53,24 +54,64 @@ def difference_colours(forecast: Float[np.ndarray, "..."], truth: Float[np.ndarr
     return DIFFERENCE_MAP, -limit, limit
 
 
+def comparison(
+    truth: Float[np.ndarray, "*shape"], forecast: Float[np.ndarray, "*shape"], labels: "Labels"
+) -> list[tuple[str, np.ndarray, Scale, str]]:
+    """Truth, forecast and difference: name, values, colours and limits, label of the colour bar."""
+    scale = colours(truth)
+    return [
+        ("truth", truth, scale, labels.scale),
+        ("forecast", forecast, scale, labels.scale),
+        ("forecast - truth", forecast - truth, difference_colours(forecast, truth), "difference"),
+    ]
+
+
+def evenly_spaced(count: int, most: int) -> list[int]:
+    """At most `most` of `count` frames, evenly spaced, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int)).tolist()
+
+
+def show_image(
+    axes: Axes,
+    values: Float[np.ndarray, "row column"],
+    scale: Scale,
+    *,
+    extent: tuple[float, float, float, float],
+    aspect: Literal["equal", "auto"] = "auto",
+) -> AxesImage:
+    """An image with its first row on top; grey where values are not finite."""
+    colour_map, low, high = scale
+    axes.grid(False)
+    axes.set_facecolor(NO_DATA)
+    return axes.imshow(
+        values,
+        extent=extent,
+        cmap=colour_map,
+        vmin=low,
+        vmax=high,
+        aspect=aspect,
+        interpolation="nearest",
+    )
+
+
 def few_ticks(axes: Axes) -> None:
-    """Numbers at a few places of both axes of a small image."""
+    """At most three tick labels on both axes of a small image."""
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
         axis.set_tick_params(labelsize=8)
 
 
-# What pictures call the field, the axes and the time they show, with the units that files state.
+# Labels of the field, the axes and the time, with the units that files state.
 
 LONGEST = 20
-"""Letters that fit beside a colour bar."""
+"""Characters that fit beside a colour bar."""
 LETTERS_PER_INCH = 11
-"""Of a title."""
+"""Characters of a title per inch of the figure."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Words for a picture of one field. `title` stands above it all."""
+    """Labels of a figure of one field."""
 
     field: str = "u"
     axes: tuple[str, ...] = ("x", "y", "z")
@@ -101,21 +142,21 @@ MAP_AXES = ("longitude (°)", "latitude (°)")
 
 
 def labels_of(data: Trajectories, channel: int = 0) -> Labels:
-    """Words for a field of these data; on a sphere the axes are those of a map."""
+    """Labels for a field of these data; on a sphere the axes are those of a map."""
     units = data.units
     axes = MAP_AXES if data.geometry.drawing == "map" else tuple(units.axis_label(axis.name) for axis in data.axes)
     name = data.fields[channel]
     return Labels(units.field_label(name), axes, units.time, unit=units.fields.get(name, ""))
 
 
-# One look for all pictures: colours that survive print and colour blindness, no clutter. Light, or dark on screens.
+# Themes: colours that survive print and colour blindness, light and dark.
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 DARK_COLOURS = ("#56B4E9", "#F28E5C", "#3FC79A", "#E3A1C7", "#F0C04A", "#8FD3FF", "#AAAAAA")
 FIELD_MAP, DIFFERENCE_MAP = "RdBu_r", "PuOr"
 ENDINGS = (".png", ".pdf", ".svg")
 PICTURE = Kind("a picture", re.compile(rb"Matplotlib"))
-NO_DATA = "0.7"  # grey: obstacles, land, whatever is masked
+NO_DATA = "0.7"  # grey: masked points
 
 LOOK: dict[Any, Any] = {
     "axes.grid": True,
@@ -146,17 +187,17 @@ _after_dark: ContextVar[bool] = ContextVar("after_dark", default=False)
 
 
 class Figure(matplotlib.figure.Figure):
-    """A figure whose words are drawn as they are: `$` in the name of a field begins no formula. Powers on axes are."""
+    """A figure without mathtext: a `$` in the name of a field starts no formula. Powers of ten at ticks are kept."""
 
     def draw(self, renderer: Any) -> None:
-        """Everything shown passes here, whoever drew it."""
+        """Lay the figure out, then draw it."""
         self.place()
         super().draw(renderer)
 
     def place(self, like: "Figure | None" = None) -> None:
-        """Find places for everything, once: matplotlib would do so, and draw all in vain, before every picture.
+        """Compute the layout once; matplotlib would repeat it, and draw everything for it, at every draw.
 
-        `like` is the same figure in other colours, which has its places.
+        `like` is the same figure in other colours, whose layout is copied.
         """
         for text in _words(self):
             text.set_parse_math(False)
@@ -177,14 +218,14 @@ class Figure(matplotlib.figure.Figure):
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw inside this context to get our look."""
+    """Draw inside this context to get the style of ssno."""
     with mpl.rc_context({**LOOK, **(DARK if _after_dark.get() else {})}):
         yield
 
 
 @contextmanager
 def dark() -> Iterator[None]:
-    """Pictures made inside are for a dark page: light ink, brighter colours, no background."""
+    """Figures made inside are for a dark page: light text, brighter colours, no background."""
     token = _after_dark.set(True)
     try:
         yield
@@ -203,21 +244,21 @@ def ink() -> str:
 
 
 def logarithmic(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, if a line on it has a number to show there."""
+    """Make the vertical axis logarithmic if a line on it has a positive value."""
     heights = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
     if any(((height > 0) & np.isfinite(height)).any() for height in heights):
         axes.set_yscale("log")
 
 
 def check_picture(path: Path, *, option: str) -> None:
-    """Refuse names of no picture, and files that are not earlier pictures; before the picture is made."""
+    """Refuse other file types, and to replace a file that is not a figure of ssno; called before drawing."""
     if path.suffix not in ENDINGS:
         raise ValueError(f"`{option}` must end in {' or '.join(ENDINGS)}, got {path.name!r}.")
     check_replaceable(path, PICTURE, option=option)
 
 
 def save(figure: matplotlib.figure.Figure, path: str | Path) -> Path:
-    """Write a figure, whole or not at all; the ending of the name decides the format."""
+    """Write a figure atomically; the ending of the name decides the format."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     place(figure)
@@ -227,13 +268,13 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> Path:
 
 
 def place(figure: matplotlib.figure.Figure, *, like: matplotlib.figure.Figure | None = None) -> None:
-    """`Figure.place` of figures of ours; others lay themselves out."""
+    """`Figure.place` for figures of ssno; others lay themselves out."""
     if isinstance(figure, Figure):
         figure.place(like if isinstance(like, Figure) else None)
 
 
 def _words(artist: Artist) -> Iterator[Text]:
-    """All texts of a figure but the powers of ten at logarithmic ticks."""
+    """All texts of a figure except the powers of ten at logarithmic ticks."""
     if isinstance(artist, Text):
         yield artist
     parts = artist.get_children()

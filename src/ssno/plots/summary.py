@@ -1,4 +1,4 @@
-"""Pictures of results over seeds: every seed a dot, means as bars or lines, distributions as outlines."""
+"""Results over seeds: every seed a dot, means as bars or lines; distributions as histograms."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
@@ -11,17 +11,16 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from ssno.plots.style import Figure, ink, look, palette
 
 LETTERS_PER_COLUMN = 8
-"""What a title has room for above a column."""
+"""Characters of a title above a column."""
 NARROW = 4.0
-"""Largest value over smallest, below which a logarithmic axis has ticks like a linear one."""
+"""A logarithmic axis that spans less than this factor has the ticks of a linear one."""
 BINS = 80
-"""Bars of a distribution."""
 LINEAR = MaxNLocator(6, steps=[1, 2, 5, 10])
 Part = TypeVar("Part")
 
 
 def filled(parts: Mapping[str, Part]) -> dict[str, Part]:
-    """Those that have something to draw."""
+    """The entries that are not empty."""
     return {name: part for name, part in parts.items() if part}
 
 
@@ -51,7 +50,7 @@ def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: st
 
 
 def seed_rows(groups: Mapping[str, Mapping[str, Sequence[float]]], *, xlabel: str) -> Figure:
-    """The same lying down, for long names: one line per name, panels side by side; a panel may lack some lines."""
+    """`seed_dots` turned, for long names: one row per name, panels side by side; a panel may lack some rows."""
     groups = filled(groups)
     with look():
         names = list(dict.fromkeys(name for rows in groups.values() for name in rows))
@@ -78,9 +77,9 @@ def seed_lines(
     xscale: str = "linear",
     ticks: Sequence[float] | None = None,
 ) -> Figure:
-    """One panel per name, one line per label through the means over seeds; every seed a dot. Logarithmic upwards.
+    """One panel per name, one line per label through the means over seeds; every seed a dot. Logarithmic y axis.
 
-    A label looks the same in all panels; where colours are used up, they come again with dashes.
+    A label has one style in all panels; when colours run out, they repeat with dashes.
     """
     panels = filled({name: filled(lines) for name, lines in panels.items()})
     labels = list(dict.fromkeys(label for lines in panels.values() for label in lines))
@@ -108,9 +107,9 @@ def seed_lines(
 
 
 def outlines(panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, start: float | None = None) -> Figure:
-    """Distributions on top of each other, one panel per comparison, means marked; `start` is where all values began.
+    """Overlaid histograms, one panel per comparison, means marked; `start` marks the initial value.
 
-    The largest per cent is not drawn, nor are the smallest two in a thousand.
+    The largest 1 % and the smallest 0.2 % of the values are not drawn.
     """
     with look():
         figure = Figure(figsize=(1.0 + 3.3 * len(panels), 3.4))
@@ -125,7 +124,7 @@ def outlines(panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, sta
                 axes.hist(values, bins=edges, density=True, histtype="stepfilled", alpha=0.35, color=colour, label=told)
                 axes.axvline(values.mean(), color=colour, linewidth=1.6)
             if start is not None:
-                axes.axvline(start, color=ink(), linewidth=0.9, linestyle=":", label=f"start, {start:g}")
+                axes.axvline(start, color=ink(), linewidth=0.9, linestyle=":", label=f"initial, {start:g}")
             axes.set(title=name, xlabel=xlabel, yticks=[])
             axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
         row[0].set_ylabel("density")
@@ -133,7 +132,7 @@ def outlines(panels: Mapping[str, Mapping[str, np.ndarray]], *, xlabel: str, sta
 
 
 def learning_curves(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], *, ylabel: str) -> Figure:
-    """Validation error over epochs, one panel per name, one line per label, in the order of a colour scale."""
+    """Validation error over epochs, one panel per name, one line per label."""
     panels = filled(panels)
     with look():
         figure = Figure(figsize=(1.2 + 3.6 * len(panels), 3.6))
@@ -167,7 +166,7 @@ class RoundNumbers(LogLocator):
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Label a logarithmic axis 0.1, 0.2, 0.5 instead of powers of ten."""
+    """Label a logarithmic axis 0.1, 0.2, 0.5 instead of by powers of ten."""
     axis.set_major_locator(RoundNumbers(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

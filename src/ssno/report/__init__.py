@@ -1,6 +1,6 @@
-"""One page about runs: numbers, pictures, a player, the model's inside, and how to make it all again.
+"""One HTML page about runs: numbers, plots, a player, learned kernels, and how to reproduce them.
 
-The page is a single HTML file: no network, no other files, good on a phone, in the dark and on paper.
+The page is a single file: no network, no other files; it works on a phone, in dark mode and on paper.
 """
 
 from ssno.report.make import make_report

@@ -1,9 +1,9 @@
-"""Make a bundled checkpoint of a finished run: its weights and units, and the error measured on its test split.
+"""Bundle a trained run with the package:  python docs/scripts/publish.py RUN NAME  (where ./data holds its dataset).
 
-    ship("runs/ks-ssno", "ks-0.1-64", evaluate("runs/ks-ssno"))          or  python docs/scripts/ship.py RUN NAME
-
-Refused is whatever a user could not measure again by that name: an evaluation of another run or of a part of the data,
-and data that `ssno data generate` does not make. Finding and using checkpoints is in `ssno.models.pretrained`.
+Evaluates the run on its test split, writes its weights, units and error to src/ssno/pretrained/NAME, and evaluates what
+was written once more. Refused is whatever a user could not measure again by that name: an evaluation of another run or
+of a part of the data, and data that `ssno data generate` does not make. Using checkpoints is in
+`ssno.models.pretrained`.
 """
 
 import math
@@ -13,11 +13,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ssno.data.datasets import DATASETS, PRESETS, build_plan, folder_name
+import tyro
+
 from ssno.data.load import find
 from ssno.data.manifest import DESCRIPTION, read_manifest
 from ssno.data.options import DataOptions
-from ssno.evaluation.evaluate import fingerprint
+from ssno.evaluation.evaluate import evaluate, fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import pretrained as bundled
 from ssno.models.pretrained import FILES, ReportedMetrics
@@ -26,20 +27,20 @@ from ssno.runs.open import RunFolder, open_run
 LARGEST = 2_000_000  # bytes of a checkpoint: the package carries all of them
 
 
-def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bool = False) -> Path:
+def publish(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bool = False) -> Path:
     """Write the checkpoint `name` to the package and return its folder.
 
     Args:
         folder: of a finished run, or of one of its checkpoints.
         name: lower case, digits, dots and dashes, as ks-0.1-64.
-        evaluation: of that run on its whole test split, as `evaluate(folder)` makes it.
+        evaluation: of that run on its complete test split, as `evaluate(folder)` makes it.
         overwrite: replace a checkpoint of that name.
     """
     if not bundled.NAME.fullmatch(name):
         raise ValueError(f"`name` must be lower-case words, digits, dots and dashes, as ks-0.1-64, got {name!r}.")
     target = bundled.ROOT / name
     if target.exists() and not overwrite:
-        raise FileExistsError(f"There is a checkpoint {name!r} already. Replace it with `overwrite`.")
+        raise FileExistsError(f"There is already a checkpoint {name!r}. Replace it with `overwrite`.")
     run = open_run(folder)
     check_evaluation(run, evaluation)
     assert run.data is not None  # else there were no trajectories to check against
@@ -48,7 +49,7 @@ def ship(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite: bo
     sections = {
         "run": {**run.config["run"], "data": asdict(options), "start_from": before and Path(before).name},
         "provenance": run.config.get("provenance", {}),
-        "stated": {key: value for key, value in asdict(state(evaluation, dataset)).items() if value is not None},
+        "stated": {key: value for key, value in asdict(reported(evaluation, dataset)).items() if value is not None},
     }
     for place, text in texts({**run.forecaster.describe(), **sections}):
         if "/" in text or "\\" in text:
@@ -102,8 +103,8 @@ def public_options(options: DataOptions) -> tuple[DataOptions, str]:
     )
 
 
-def state(evaluation: Evaluation, dataset: str) -> ReportedMetrics:
-    """The errors to state; beyond rel_l2 those that say more about spheres and clouds."""
+def reported(evaluation: Evaluation, dataset: str) -> ReportedMetrics:
+    """The errors to report; for spheres and point clouds more than rel_l2."""
     means = evaluation.scores.means
     own = ("rel_l2_normalised",) if len(evaluation.fields) > 1 else ()
     more = {name: means[name] for name in (*own, "lift_abs", "lift_rank") if name in means}
@@ -130,3 +131,17 @@ def texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for number, inner in enumerate(value):
             yield from texts(inner, f"{place}[{number}]")
+
+
+def main(run: tyro.conf.Positional[Path], name: tyro.conf.Positional[str], *, overwrite: bool = False) -> None:
+    """Make the bundled checkpoint NAME of RUN; `--overwrite` replaces one of that name."""
+    measured = evaluate(run, write=False)
+    folder = publish(run, name, measured, overwrite=overwrite)
+    again = evaluate(folder, write=False)
+    size = sum((folder / file).stat().st_size for file in FILES)
+    stated = measured.scores.means["rel_l2"]
+    print(f"{folder}: {size:,} bytes, rel_l2 {stated:.5g}; read back: {again.scores.means['rel_l2']:.5g}.")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

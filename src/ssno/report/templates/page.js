@@ -139,7 +139,7 @@
       const frame = Number(slider.value);
       if (flat) { curves(frame); cursor(frame); } else planes(frame);
       const error = data.errors[trajectory.value][frame];
-      const state = frame < data.given ? "given" : error === null ? "not finite" : "error " + short(error);
+      const state = frame < data.given ? "input" : error === null ? "not finite" : "error " + short(error);
       output.textContent = "t = " + short(data.times[frame]) + ", " + state;
       slider.setAttribute("aria-valuetext", output.textContent);
     }

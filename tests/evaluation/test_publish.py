@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from docs.scripts import publish as script
+from docs.scripts.publish import publish
 
 from ssno.cli.main import main
 from ssno.data.datasets import build_plan
@@ -16,14 +18,13 @@ from ssno.data.generation import generate
 from ssno.data.normalise import fit
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
-from ssno.evaluation import publish as shipping
 from ssno.evaluation.evaluate import evaluate
-from ssno.evaluation.publish import ship
 from ssno.forecasting.forecaster import Forecaster
 from ssno.layers.memory import MemoryOptions
 from ssno.models import pretrained as bundled
 from ssno.models.pretrained import reported_metrics
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.report.template import Picture
 from ssno.runs.load import load_forecaster
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run
@@ -73,7 +74,7 @@ def ready_made(tiny_ks, tmp_path_factory) -> Path:
         patch.chdir(home)
         patch.setattr(bundled, "ROOT", home / "bundle")
         run = make_run(options(path=str((tiny_ks / "ks-0.1-tiny").resolve()), viscosity=None))
-        ship(run, "ks-0.1-32", evaluate(run, write=False))
+        publish(run, "ks-0.1-32", evaluate(run, write=False))
     return home
 
 
@@ -116,7 +117,7 @@ def test_evaluating_by_name_measures_what_is_stated(shipped, place, capsys) -> N
     }
     (line,) = (line for line in shown.splitlines() if line.split()[1:2] == ["rel_l2"])
     assert line.split()[3] == line.split()[5] == f"{stated['rel_l2']:.3g}"
-    assert "Stated: the error of this checkpoint on 2 test trajectories of ks-0.1-tiny, 32 points." in shown
+    assert "Reported: the error of this checkpoint on 2 test trajectories of ks-0.1-tiny, 32 points." in shown
     assert {path: path.stat().st_mtime_ns for path in shipped.iterdir()} == before
     for other in (
         ["--resolution", "64"],
@@ -130,13 +131,12 @@ def test_evaluating_by_name_measures_what_is_stated(shipped, place, capsys) -> N
 def test_ensembles_state_nothing(shipped, capsys) -> None:
     main(["evaluate", "runs/mine", "ks-0.1-32", "--ensemble"])
     members, ensemble = capsys.readouterr().out.split("ensemble of 2:")
-    assert "Stated: " in members
-    assert "stated" not in ensemble.lower()
+    assert "Reported: " in members
+    assert "reported" not in ensemble.lower()
 
 
 def test_commands_take_names(shipped, place, capsys, monkeypatch) -> None:
-    for module in ("sections", "page"):
-        monkeypatch.setattr(f"ssno.report.{module}.picture", lambda draw, words, caption="", **_: "")
+    monkeypatch.setattr("ssno.report.page.picture", lambda draw, words, **_: Picture("", "", words))
     results = place / "runs" / "pretrained" / "ks-0.1-32"
     main(["inspect", "ks-0.1-32", "--no-draw"])
     main(["rollout", "ks-0.1-32", "--no-animate"])
@@ -203,7 +203,7 @@ def test_models_lists_checkpoints(shipped, capsys) -> None:
 
 def test_the_script_ships_and_reads_back(place, monkeypatch, capsys) -> None:
     make_run(options())
-    script = Path(__file__).parents[2] / "docs" / "scripts" / "ship.py"
+    script = Path(__file__).parents[2] / "docs" / "scripts" / "publish.py"
     monkeypatch.setattr(sys, "argv", [str(script), "runs/mine", "ks"])
     runpy.run_path(str(script), run_name="__main__")
     words = capsys.readouterr().out.split()
@@ -215,23 +215,23 @@ def test_names_that_are_taken_or_no_names_are_refused(shipped, place) -> None:
     evaluation = evaluate("runs/mine", write=False)
     for name in ("../x", "a/b", "KS", ".hidden", "", "ks_1"):
         with pytest.raises(ValueError, match="`name` must be lower-case words, digits, dots and dashes"):
-            ship("runs/mine", name, evaluation)
-    with pytest.raises(FileExistsError, match="There is a checkpoint 'ks-0.1-32' already"):
-        ship("runs/mine", "ks-0.1-32", evaluation)
-    assert ship("runs/mine", "ks-0.1-32", evaluation, overwrite=True) == shipped
+            publish("runs/mine", name, evaluation)
+    with pytest.raises(FileExistsError, match="There is already a checkpoint 'ks-0.1-32'"):
+        publish("runs/mine", "ks-0.1-32", evaluation)
+    assert publish("runs/mine", "ks-0.1-32", evaluation, overwrite=True) == shipped
 
 
 def test_evaluations_of_something_else_are_refused() -> None:
     run, other = make_run(options()), make_run(options(), "runs/other", provenance="another")
     with pytest.raises(ValueError, match="`evaluation` is of 'other', not of runs/mine as it is now"):
-        ship(run, "ks", evaluate(other, write=False))
+        publish(run, "ks", evaluate(other, write=False))
     for changed in ({"trajectories": 1}, {"resolution": 64}, {"split": "valid"}, {"time_index": "0:9"}):
         with pytest.raises(ValueError, match="`evaluation` is not on the whole test split of the run"):
-            ship(run, "ks", evaluate(run, write=False, **changed))
+            publish(run, "ks", evaluate(run, write=False, **changed))
     good = evaluate(run, write=False)
     bad = replace(good, scores=replace(good.scores, means={**good.scores.means, "rel_l2": float("inf")}))
     with pytest.raises(ValueError, match="Forecasts of runs/mine do not stay finite"):
-        ship(run, "ks", bad)
+        publish(run, "ks", bad)
     assert not bundled.ROOT.exists()
 
 
@@ -239,17 +239,17 @@ def test_data_that_nobody_else_can_make_are_refused(place) -> None:
     generate(build_plan("ks", "tiny", viscosity=0.1, seed=7), place / "mine" / "ks-0.1-tiny")
     run = make_run(options(path="mine/ks-0.1-tiny", viscosity=None))
     with pytest.raises(ValueError, match="are not what `ssno data generate` makes of a dataset and a preset"):
-        ship(run, "ks", evaluate(run, write=False))
+        publish(run, "ks", evaluate(run, write=False))
 
 
 def test_paths_and_large_models_are_refused(monkeypatch) -> None:
     run = make_run(options(), provenance="/home/somebody")
     with pytest.raises(ValueError, match="`provenance.commit` in config.json of runs/mine holds a path"):
-        ship(run, "ks", evaluate(run, write=False))
+        publish(run, "ks", evaluate(run, write=False))
     run = make_run(options())
-    monkeypatch.setattr(shipping, "LARGEST", 1000)
+    monkeypatch.setattr(script, "LARGEST", 1000)
     with pytest.raises(ValueError, match="bytes; bundled ones are below 1,000"):
-        ship(run, "ks", evaluate(run, write=False))
+        publish(run, "ks", evaluate(run, write=False))
     assert not list(bundled.ROOT.iterdir())
 
 
