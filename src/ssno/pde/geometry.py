@@ -7,7 +7,7 @@
 | `PointCloud` | points               | one axis that numbers points; their positions are context fields |
 
 The rest of the library asks `trajectories.geometry` instead of comparing names. Two things are chosen by name, because
-they live in packages that this one must not import: pictures by `drawing` (`ssno.plots.forecasts`), and the
+they live in packages that this one must not import: pictures by `drawing` (`ssno.plots.fields`), and the
 geometries that a model takes by `name` (`OperatorConfig.geometries`).
 """
 
