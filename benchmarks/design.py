@@ -42,6 +42,7 @@ from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.paper.trial import BURGERS, CE_RM, KS, TORUS_LI, TORUS_VIS, Benchmark
 from ssno.runs.options import Optimizer, Schedule, Stage, TrainOptions, recipe
+from ssno.runs.run import Run
 from ssno.training.batches import epoch_batches, prepare
 from ssno.training.objective import Objective
 from ssno.training.optimiser import make_optimiser, rate_factor, set_rate
@@ -69,8 +70,8 @@ TICKS = 10_000
 
 def narrow(name: str, problem: Benchmark, points: int) -> OperatorConfig:
     """A model at half of its usual width, as our recipe completes it on periodic data."""
-    config = model_config(name, **NARROW.get(name, NARROW_SCANS), **problem.channels())
-    return config.recommended(periodic=True).for_grid([points] * problem.n_dims)
+    config = model_config(name, **NARROW.get(name, NARROW_SCANS))
+    return Run(model=config).completed(problem.shape(points)).model.recommended(periodic=True)
 
 
 def trained(

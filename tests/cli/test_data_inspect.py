@@ -134,7 +134,7 @@ def test_the_command_uses_what_was_found_and_can_be_called(tmp_path, monkeypatch
     main(["data", "inspect", expected[0], *axes, "--no-draw", "--json"])
     words = shlex.split(json.loads(capsys.readouterr().out)["command"])
     assert words == ["ssno", "train", *expected]
-    data = parse(words[2:], {}).run.data.load("train")
+    data = parse(words[2:]).run().data.load("train")
     assert len(data.read([0]).state) == 1
     used = expected[expected.index("--data.context") + 1 :] if "--data.context" in expected else []
     assert set(data.context_fields) >= {name for name in used if name in ("nu", "kill", "feed")}

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.cli.train import named_dataset, parse
+from ssno.cli.train import parse
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.runs.run import Run
@@ -60,15 +60,16 @@ def test_a_run_leaves_what_the_contracts_say(here, capsys) -> None:
 @pytest.mark.parametrize("config", [False, True])
 def test_the_dataset_may_stand_anywhere(here, dataset, config) -> None:
     (here / "run.json").write_text(json.dumps(Run().to_json()))
-    chosen = {"--config": "run.json"} if config else {}
+    chosen = ["--config", "run.json"] if config else []
     options = ["--train.epochs", "1", "--data.context", "none", "--name", dataset]
-    first = parse([dataset, *options], chosen)
-    assert first.run.data.name == dataset
+    first = parse([dataset, *options, *chosen])
+    assert first.run().data.name == dataset
     for place in (2, 6):  # after a list, a word belongs to the list
-        words = [*options[:place], dataset, *options[place:]]
-        assert parse(words, chosen) == first
-        assert named_dataset(words, first.run) == dataset
-    assert named_dataset(options, first.run) is None
+        words = [*options[:place], dataset, *options[place:], *chosen]
+        assert parse(words).run() == first.run()
+        assert parse(words).overrides == first.overrides
+    assert "data.name" not in parse([*options, *chosen]).overrides
+    assert parse(["--data.name", dataset, *options]).run() == parse([dataset, *options]).run()
 
 
 def test_the_dataset_of_a_resumed_run_is_heard_wherever_it_stands(here, capsys) -> None:
@@ -230,7 +231,7 @@ def test_missing_data_are_made_on_demand(here) -> None:
         (["waves.npy", *SMALL, "--model.in-channels", "3"], "in_channels = 3, but 'waves' has the fields u"),
         (["waves.npy", *SMALL, "--data.train", "99"], "`data.train` must lie between 1 and the"),
         (["waves.npy", *SMALL, "--data.time-index", "seven"], "`time_index` must be START:STOP"),
-        (["waves.npy", *SMALL, "--recipe", "slow"], "`recipe` must be 'fast' or 'paper', got 'slow'"),
+        (["waves.npy", *SMALL, "--recipe", "slow"], "`--recipe` must be one of 'fast', 'paper', got 'slow'"),
         (["nowhere.h5"], "There is no file or folder 'nowhere.h5'"),
         (["--config", "nowhere.json"], "There is no file nowhere.json"),
         (["--resume", "--name", "nothing"], "There is no file runs/nothing"),
@@ -255,7 +256,7 @@ def test_mistakes_end_in_a_clear_message_before_anything_is_written(here, capsys
         ('{"train": {"epoch": 3}}', "Unknown name `train.epoch`. Did you mean `train.epochs`"),
         ('{"model": {"model": "__import__"}}', "Unknown name `__import__`"),
         ('{"model": 3}', "`model` must be an object"),
-        ('{"context_time": "before"}', "`context_time` must be 'input' or 'target', got 'before'"),
+        ('{"context_time": "before"}', "`context_time` must be one of 'input', 'target', got 'before'"),
         ("[]", "must be an object"),
         ('{"provenance": {}, "run": {"train": {}}}', "started from Python"),
     ],

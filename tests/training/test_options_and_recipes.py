@@ -65,7 +65,7 @@ def test_of_several_processes_each_has_the_batch_of_one_and_the_paper_keeps_its_
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_unknown_recipes_are_refused() -> None:
-    with pytest.raises(ValueError, match="`recipe` must be 'fast' or 'paper', got 'slow'"):
+    with pytest.raises(ValueError, match="`recipe` must be one of 'fast', 'paper', got 'slow'"):
         recipe("slow")
 
 

@@ -134,7 +134,7 @@ def test_descriptions_of_unknown_versions_or_names_are_refused(values, message) 
 def test_the_command_line_speaks_the_schedule() -> None:
     words = "ks --train.unroll.teacher-forcing 1 0.5 0 --train.unroll.frames 4 8 --train.unroll.truncate 2"
     words += " --train.unroll.gradient-checkpointing"
-    options = parse([*words.split(), "--train.compile", "True"], {}).run.train
+    options = parse([*words.split(), "--train.compile", "True"]).run().train
     assert options.unroll == Unrolling(
         teacher_forcing=(1.0, 0.5, 0.0), frames=(4, 8), truncate=2, gradient_checkpointing=True
     )

@@ -3,29 +3,28 @@
     ssno train ks --model.d-state 32 --train.epochs 50
     ssno train ks --model ffno --recipe paper --data.resolution 64
     ssno train --config run.json
-    ssno train --resume --name ks-ssno
+    ssno train --resume always --name ks-ssno
     ssno train ks --nproc 2
 
-Some words are read before the rest, because the rest depends on them: `--model NAME` (`NAME:tiny` for its smallest
-size) chooses whose options `--model.*` are; `--recipe`, `--config` and the dataset, wherever it stands, say where the
-defaults come from.
+`--model`, `--recipe` and `--config` are read first, because they decide which options there are and their defaults.
+The options that the command line names become a run by `ssno.runs.run.resolve_run`.
 """
 
-import dataclasses
+import argparse
 import itertools
 import json as json_format
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, get_args, get_type_hints
+from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
 import tyro
 from rich.table import Table
 
-from ssno.base import byte_size, cost_rows, duration
+from ssno.base import byte_size, cost_rows, duration, require_one_of
 from ssno.base.distributed_env import is_first
 from ssno.base.formatting import printable
 from ssno.base.terminal import Console
@@ -36,13 +35,13 @@ from ssno.cli.options import moment
 from ssno.data.datasets import generate_command
 from ssno.data.load import find
 from ssno.data.options import DataOptions
-from ssno.data.windows import dataset_conventions
+from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
 from ssno.pde.problems.problem import Axis
 from ssno.runs.layout import is_run
 from ssno.runs.log import Logger
-from ssno.runs.options import Recipe, TrainOptions, recipe
-from ssno.runs.run import ModelConfig, Run, leaves, read_run
+from ssno.runs.options import Recipe, recipe
+from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_run, resolve_run
 from ssno.training.checks import check_resume
 from ssno.training.estimate import estimate
 from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
@@ -52,14 +51,14 @@ from ssno.training.train import run_task
 
 # What `ssno train --help` says about defaults: those that a run will use, which recipe and data may decide.
 #
-# The recipe completes a run for imaginary data of every kind (`Run.suited`, as it does for real ones). Options that
-# then differ from the defaults of their dataclass are told as "by the recipe" with the values they may take, or, if
-# they differ without a recipe too, as "from the data".
+# The recipe completes a run for imaginary data of every kind (`Run.completed`, as for real ones). Options that then
+# differ from the defaults of their dataclass are shown as "by the recipe" with the values they may take, or, if they
+# differ without a recipe too, as "from the data".
 
 MOST_VALUES = 3
 GRIDS = (4, 512)
-CHANNELS = ((1, 0), (2, 4))
-"""Predicted and known."""
+CHANNELS = (("u", ""), ("uv", "abcd"))
+"""Names of predicted and of context fields."""
 
 
 def hints(run: Run[Any], *, recipe: Recipe | None, dataset: str) -> dict[str, str]:
@@ -92,10 +91,10 @@ def completions(run: Run[Any], recipe: Recipe | None, dataset: str) -> list[dict
         for periodic in itertools.product((True, False), repeat=count):
             axes = [Axis(f"x{i}", 1.0, points, periodic=flag) for i, flag in enumerate(periodic)]
             try:
-                suited = run.suited(axes, *channels, dataset=dataset, recipe=recipe)
+                completed = run.completed(DataShape(dataset, axes, *channels), recipe=recipe)
             except ValueError:  # a model that is not made for such data
                 continue
-            found.append(dict(leaves(suited.to_json())))
+            found.append(dict(leaves(completed.to_json())))
     return found
 
 
@@ -126,6 +125,9 @@ def with_hints(value: Any, said: Mapping[str, str], where: str = "") -> Any:
 # `ssno train DATASET`: train a model, or resume a run.
 
 
+Resume = Literal["never", "auto", "always"]
+
+
 @dataclass(frozen=True)
 class Command(Generic[ModelConfig]):
     """Train a model to forecast trajectories, or resume a run.
@@ -143,8 +145,8 @@ class Command(Generic[ModelConfig]):
     """Name of the run; by default dataset and model."""
     out: Path = Path("runs")
     """Folder that holds runs."""
-    resume: bool = False
-    """Go on with the run of this name; `--resume auto` starts it if it is new."""
+    resume: Resume = "never"
+    """Continue the run of this name: always (also --resume alone), or auto: if it exists, else start it."""
     overwrite: bool = False
     """Delete the run of this name first."""
     generate: bool = False
@@ -154,9 +156,9 @@ class Command(Generic[ModelConfig]):
     check_resume: bool = False
     """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
     stop_after: int | None = None
-    """Stop after so many steps of the run in all, as if interrupted."""
+    """Stop after this many steps of the run in total, as if interrupted."""
     nproc: int = 1
-    """Train with so many processes on this machine, each on its share of every batch and, if there are any, its GPU."""
+    """Processes on this machine that train together, each on its share of every batch and, if there is one, its GPU."""
     stop_at: str | None = None
     """Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted: save, exit with code 75."""
     tensorboard: bool = False
@@ -168,39 +170,49 @@ class Command(Generic[ModelConfig]):
     """Print the result as JSON."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """A command line: what it asks for, the options of a run that it names, and where their defaults come from."""
+
+    command: Command[Any]
+    overrides: Mapping[str, Any]
+    config: Run[Any] | None
+    """The run of `--config`."""
+    recipe: Recipe | None
+    """What completes the run; None with `--config`, which leaves nothing to a recipe."""
+    named_recipe: Recipe | None
+    """The one that the command line names."""
+
+    def run(self) -> Run[Any]:
+        """The run, to be completed for its data."""
+        return resolve_run(self.overrides, recipe=self.recipe, base=self.config)
+
+
 def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
-    alone, wanted = take_out(arguments, "--nproc")
-    if (together := whole_number(wanted.get("--nproc", "1"), option="--nproc")) > 1:
-        raise SystemExit(launch(["ssno", "train", *alone], processes=together))
-    alone, auto = resume_auto(alone)
-    words, chosen = take_out(alone, "--model", "--recipe", "--config")
-    command = parse(words, chosen)
-    with computing_on(command.device):
-        execute(command, words, chosen, auto=auto)
+    first, words = first_options(arguments)
+    if first.nproc > 1:
+        given = {f"--{name}": getattr(first, name) for name in ("model", "recipe", "config", "resume")}
+        words += [word for flag, value in given.items() if value is not None for word in (flag, value)]
+        raise SystemExit(launch(["ssno", "train", *words], processes=first.nproc))
+    call = parse(arguments)
+    with computing_on(call.command.device):
+        execute(call)
 
 
-def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, auto: bool) -> None:
-    """Train, resume, check or foresee, as the command says."""
-    folder = command.out / (command.name or f"{Path(command.dataset).stem}-{command.run.model.name}")
-    resume = command.resume and (not auto or is_run(folder))
+def execute(call: Call) -> None:
+    """Train, resume, check or estimate, as the command says."""
+    command, run = call.command, call.run()
+    folder = command.out / (command.name or f"{Path(run.data.name).stem}-{run.model.name}")
+    resume = command.resume == "always" or (command.resume == "auto" and is_run(folder))
     end = None if command.stop_at is None else moment(command.stop_at, datetime.now(), option="--stop-at")
-    given = given_names(words, chosen, named=named_dataset(words, command.run) is not None)
-    clash = sorted(name for name in given - {"model.model"} if name.startswith("model."))
-    if command.run.start_from is not None and clash:
-        raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
-    units = sorted({"train.normalisation", "train.predict_increment"} & given)
-    if command.run.start_from is not None and units and not command.run.train.refit_normalisation:
-        raise ValueError(
-            f"`--start-from` keeps the units of that run. Leave out {', '.join(units)}, or give "
-            "--train.refit-normalisation to fit them to these data."
-        )
-    run = overridden(read_run(folder), command.run, given) if resume else command.run
+    if run.start_from is not None:
+        check_start(call.overrides, run)
+    run = resumed_run(folder, call) if resume else run
     try:
         data, valid = load(run.data, generate=command.generate, dry_run=command.dry_run)
         if not resume:
-            named = None if "--config" in chosen else chosen.get("--recipe", "fast")
-            run = run.completed(data, recipe=named, given=given)  # type: ignore[arg-type]
+            run = run.completed(data, recipe=call.recipe, given=call.overrides)
         if command.check_resume:
             report_check(run, as_json=command.json)
             return
@@ -229,113 +241,91 @@ def execute(command: Command[Any], words: list[str], chosen: dict[str, str], *, 
         report_run(folder, as_json=command.json)
 
 
-def whole_number(text: str, *, option: str) -> int:
-    """A number from 1 on, as it was typed."""
+def check_start(overrides: Mapping[str, Any], run: Run[Any]) -> None:
+    """Refuse options that the weights of `--start-from` have decided."""
+    if clash := sorted(name for name in overrides if name.startswith("model.") and name != "model.model"):
+        raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
+    units = sorted({"train.normalisation", "train.predict_increment"} & overrides.keys())
+    if units and not run.train.refit_normalisation:
+        raise ValueError(
+            f"`--start-from` uses the normalisation of that run. Leave out {', '.join(units)}, or give "
+            "--train.refit-normalisation to fit it to these data."
+        )
+
+
+def resumed_run(folder: Path, call: Call) -> Run[Any]:
+    """The run in a folder with the options that the command line names; whether they may change, the run decides."""
+    saved, overrides = read_run(folder), dict(call.overrides)
+    if call.config is not None:
+        overrides = dict(leaves(call.config.to_json())) | overrides
+    elif call.named_recipe is not None:  # a run keeps its batch size, which depends on data and processes
+        options = asdict(recipe(call.named_recipe, dataset=overrides.get("data.name", saved.data.name)))
+        options.pop("batch_size")
+        overrides = dict(leaves({"train": options})) | overrides
+    model = model_config(str(overrides.pop("model.model", saved.model.name)))
+    if model.name != saved.model.name:
+        raise ValueError(f"The run in {folder} trains {saved.model.name!r}, not {model.name!r}. Choose another name.")
+    return resolve_run(overrides, recipe=None, base=saved)
+
+
+def first_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options that must be known before the others can be read, and the words that are left."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for flag in ("--model", "--recipe", "--config"):
+        parser.add_argument(flag)
+    parser.add_argument("--nproc", default="1")
+    parser.add_argument("--resume", nargs="?", const="always", default="never")
     try:
-        if (value := int(text)) >= 1:
-            return value
-    except ValueError:
-        pass
-    raise ValueError(f"`{option}` must be a whole number from 1 on, got {text!r}.")
+        first, words = parser.parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        raise ValueError(f"`{error.argument_name}` needs a value.") from None
+    require_one_of("--resume", first.resume, get_args(Resume))
+    if first.recipe is not None:
+        require_one_of("--recipe", first.recipe, get_args(Recipe))
+    if not (first.nproc.isdecimal() and int(first.nproc) >= 1):
+        raise ValueError(f"`--nproc` must be a whole number from 1 on, got {first.nproc!r}.")
+    first.nproc = int(first.nproc)
+    return first, words
 
 
-def take_out(arguments: list[str], *flags: str) -> tuple[list[str], dict[str, str]]:
-    """Split off flags with one value, `--flag value` or `--flag=value`."""
-    rest, found, words = [], {}, iter(arguments)
-    for word in words:
-        flag, equals, value = word.partition("=")
-        if flag not in flags:
-            rest.append(word)
-            continue
-        if not equals:
-            value = next(words, "")
-        if not value or value.startswith("--"):
-            raise ValueError(f"`{flag}` needs a value.")
-        found[flag] = value
-    return rest, found
-
-
-def parse(words: list[str], chosen: dict[str, str]) -> Command[Any]:
-    """The command line as a typed command, whose types depend on the chosen model."""
-    run: Run[Any] = read_run(chosen["--config"]) if "--config" in chosen else Run()
-    if "--model" in chosen:
-        run = replace(run, model=model_config(chosen["--model"]))
-    dataset = named_dataset(words, run) or run.data.name
-    usual = dataset_conventions(dataset)
-    if "--config" not in chosen:
-        run = replace(run, context_time=usual.context_time)
-    if "--recipe" in chosen or "--config" not in chosen:
-        run = replace(run, train=recipe(chosen.get("--recipe", "fast"), dataset=dataset))  # type: ignore[arg-type]
-    default: Command[Any] = Command(dataset=dataset, run=run)
+def parse(arguments: list[str]) -> Call:
+    """A command line as a typed command, whose types depend on the chosen model, and the options that it names."""
+    first, words = first_options(arguments)
+    config = None if first.config is None else read_run(first.config)
+    completing: Recipe | None = None if config else first.recipe or "fast"
+    chosen: dict[str, Any] = {} if first.model is None else {"model.model": first.model}
+    likely = {"data.name": words[0]} if words and not words[0].startswith("-") else {}
+    run = resolve_run(chosen | likely, recipe=completing, base=config)
     if {"-h", "--help"} & set(words):
-        named = None if "--config" in chosen else chosen.get("--recipe", "fast")
-        show_help(default, named)  # type: ignore[arg-type]
-    command = read(words, default)
-    return replace(command, run=replace(command.run, data=replace(command.run.data, name=command.dataset)))
+        show_help(Command(dataset=run.data.name, run=run), completing)
+    typed: Any = Command[type(run.model)]  # type: ignore[misc]
+    default: Command[Any] = Command(dataset="", run=run, nproc=first.nproc, resume=first.resume)
+    command = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
+    named = named_fields(words)
+    chosen |= {name: value for name, value in leaves(command.run.to_json()) if name in named}
+    chosen |= {"data.name": command.dataset} if command.dataset else {}
+    if config is not None and first.recipe is not None:
+        config = replace(config, train=recipe(first.recipe, dataset=chosen.get("data.name", config.data.name)))
+    return Call(command, chosen, config=config, recipe=completing, named_recipe=first.recipe)
 
 
-def read(words: list[str], default: Command[Any]) -> Command[Any]:
-    """The words over a command's defaults."""
-    typed: Any = Command[type(default.run.model)]  # type: ignore[misc]
-    command: Command[Any] = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
-    return command
+def named_fields(words: Sequence[str]) -> set[str]:
+    """The options among the words, as fields: `--train.no-predict-increment` is `train.predict_increment`."""
+    flags = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
+    return {re.sub(r"(^|\.)no_(\w+)$", r"\1\2", flag) for flag in flags}
 
 
-def show_help(default: Command[Any], named: Recipe | None) -> None:
+def show_help(default: Command[Any], recipe: Recipe | None) -> None:
     """Options with the defaults that recipe and data will give them; the end of the process."""
-    run = with_hints(default.run, hints(default.run, recipe=named, dataset=default.dataset))
+    run = with_hints(default.run, hints(default.run, recipe=recipe, dataset=default.dataset))
     option: Any = ("run", Annotated[type(run), tyro.conf.arg(name="")], field(default=run))
     base: Any = Command[type(run.model)]  # type: ignore[misc]
-    typed: Any = dataclasses.make_dataclass("Command", [option], bases=(base,), frozen=True)
-    told = typed(dataset=default.dataset, run=run)
-    tyro.cli(typed, args=["--help"], default=told, prog="ssno train", description=Command.__doc__)
+    typed: Any = make_dataclass("Command", [option], bases=(base,), frozen=True)
+    shown = typed(dataset=default.dataset, run=run)
+    tyro.cli(typed, args=["--help"], default=shown, prog="ssno train", description=Command.__doc__)
 
 
-def named_dataset(words: list[str], run: Run[Any]) -> str | None:
-    """The dataset among the words, wherever it stands; only a parser that knows all options tells it from a value."""
-    if not words or not words[0].startswith("-"):
-        return words[0] if words else None
-    if {"-h", "--help"} & set(words) or all(word.startswith("-") for word in words):
-        return None
-    return read(words, Command(dataset="", run=run)).dataset or None
-
-
-def given_names(words: list[str], chosen: dict[str, str], *, named: bool) -> set[str]:
-    """Fields that the command line names, as `model.d_state`; `--recipe` and `--config` name many.
-
-    `named`: it names the dataset.
-    """
-    typed = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in words if word.startswith("--")}
-    typed = {re.sub(r"(^|\.)no_(\w+)$", r"\1\2", name) for name in typed}
-    typed |= {"data.name"} if named else set()
-    typed |= {"model.model"} if "--model" in chosen else set()
-    if "--recipe" in chosen:  # its batch size depends on data and processes: a run keeps the one it began with
-        typed |= {f"train.{option.name}" for option in dataclasses.fields(TrainOptions)} - {"train.batch_size"}
-    return typed | ({"data", "model", "train", "window", "context_time"} if "--config" in chosen else set())
-
-
-def overridden(saved: Run[Any], wanted: Run[Any], given: set[str]) -> Run[Any]:
-    """A saved run with the fields named in `given` as they are wanted now; whether they may change, the run decides."""
-    values, now = saved.to_json(), dict(leaves(wanted.to_json()))
-    for name in now:
-        *path, last = name.split(".")
-        if any(name == other or name.startswith(f"{other}.") for other in given):
-            section = values
-            for part in path:
-                section = section.setdefault(part, {})
-            section[last] = now[name]
-    return Run.from_json(values)
-
-
-def resume_auto(arguments: list[str]) -> tuple[list[str], bool]:
-    """Take `auto` out of `--resume auto`, and whether it was there."""
-    for place, word in enumerate(arguments[:-1]):
-        if word == "--resume" and arguments[place + 1] == "auto":
-            return [*arguments[: place + 1], *arguments[place + 2 :]], True
-    return ["--resume" if word == "--resume=auto" else word for word in arguments], "--resume=auto" in arguments
-
-
-def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tuple[Any, Any]:
+def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tuple[Trajectories, ...]:
     """Training and validation trajectories, made first if that was asked for; a dry run forecasts what that costs."""
     if generate and options.path is None:
         wanted: dict[str, Any] = {} if options.viscosity is None else {"viscosity": options.viscosity}
@@ -353,7 +343,7 @@ def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tupl
             if dry_run:
                 print("This was about making the data. Training is forecast once they are there.", file=sys.stderr)
                 raise SystemExit(0) from None
-    return options.load("train"), options.load("valid")
+    return options.load_splits("train", "valid")
 
 
 def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
@@ -387,7 +377,7 @@ def report_check(run: Run[Any], *, as_json: bool) -> None:
     """The verdict of `--check-resume`; a run that is not exact exits with code 1."""
     seen = check_resume(run)
     if as_json:
-        print(json_format.dumps({**dataclasses.asdict(seen), "exact": seen.exact}, indent=2))
+        print(json_format.dumps({**asdict(seen), "exact": seen.exact}, indent=2))
     elif seen.exact:
         print(
             f"Exact: killed after step {seen.killed_after} of {seen.steps} and resumed, the run ended with all "

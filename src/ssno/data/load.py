@@ -7,7 +7,7 @@
 Nothing is read but the description of the files. Formats live in `ssno.data.readers`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,47 @@ def load_dataset(
     many frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
     the fields of `ReadOptions` (`ssno.data.readers.protocol`). `limit` is what one `read` may take, in bytes.
     """
-    require_one_of("split", split, (*SPLITS, WHOLE))
+    found = load_splits(
+        name_or_path,
+        (split,),
+        root=root,
+        preset=preset,
+        time_index=time_index,
+        resolution=resolution,
+        reduction=reduction,
+        segment=segment,
+        splits=splits,
+        limit=limit,
+        **read,
+    )
+    return found[split]
+
+
+def load_splits(
+    name_or_path: str | Path,
+    wanted: Sequence[str],
+    *,
+    root: str | Path = "data",
+    preset: str | None = None,
+    time_index: Indices | None = None,
+    resolution: Points | None = None,
+    reduction: How | None = "stride",
+    segment: int | None = None,
+    splits: Sequence[float | int] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    **read: Any,
+) -> dict[str, Trajectories]:
+    """The `wanted` splits by name, opening each file once; the options are those of `load_dataset`."""
+    for split in wanted:
+        require_one_of("split", split, (*SPLITS, WHOLE))
     options = read_options(**read)
     path = find(name_or_path, root=Path(root), preset=preset, viscosity=options.viscosity)
     if not Path(name_or_path).exists():
         options = replace(options, viscosity=None)  # of generated data it says which, and was used to find them
-    wanted = {"test": ("test",), WHOLE: SPLITS}.get(split, ("train", "valid"))
+    stored = {"test": ("test",), WHOLE: SPLITS}
+    opened = tuple(dict.fromkeys(name for split in wanted for name in stored.get(split, ("train", "valid"))))
     is_folder = path.is_dir() and not is_zarr(path)
-    found = open_folder(path, options, wanted=wanted) if is_folder else open_any(path, options)
+    found = open_folder(path, options, wanted=opened) if is_folder else open_any(path, options)
 
     def view(data: Trajectories) -> Trajectories:
         usual = dataset_conventions(data.conventions)
@@ -77,6 +110,18 @@ def load_dataset(
         data = replace(data, limit=limit).select(time_index=frames, resolution=coarse, reduction=how)
         return data if segment is None else data.cut(segment)
 
+    return {split: _split_of(found, split, view, splits=splits, path=path) for split in wanted}
+
+
+def _split_of(
+    found: Mapping[str, Trajectories],
+    split: str,
+    view: Callable[[Trajectories], Trajectories],
+    *,
+    splits: Sequence[float | int] | None,
+    path: Path,
+) -> Trajectories:
+    """One split of opened files, as `view` shows them."""
     if split == WHOLE:
         return view(concatenate(list(found.values())))
     if WHOLE in found and splits is None and (usual := dataset_conventions(found[WHOLE].conventions)).splits:
@@ -96,8 +141,7 @@ def load_dataset(
         return view(found[split])
     if WHOLE not in found:
         raise DataError(f"{path} has no split {split!r}, only {', '.join(found)}.")
-    whole = found[WHOLE]
-    pieces = view(whole)
+    pieces = view(found[WHOLE])
     return pieces.select(indices=split_trajectories(len(pieces), FRACTIONS if splits is None else splits)[split])
 
 

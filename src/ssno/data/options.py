@@ -6,7 +6,7 @@ It is stored in the config.json of a run, so that an evaluation finds the same d
 from dataclasses import dataclass, fields
 
 from ssno.data.grids import How, Points
-from ssno.data.load import load_dataset, parse_index
+from ssno.data.load import load_splits, parse_index
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 
@@ -39,10 +39,14 @@ class DataOptions(ReadOptions):
 
     def load(self, split: str, *, resolution: Points | None = None) -> Trajectories:
         """The trajectories of a split, or the same on another grid; nothing is read but descriptions."""
+        return self.load_splits(split, resolution=resolution)[0]
+
+    def load_splits(self, *splits: str, resolution: Points | None = None) -> tuple[Trajectories, ...]:
+        """Several splits, each file opened once."""
         fits = resolution is not None and self.reduction == "stride"
-        data = load_dataset(
+        found = load_splits(
             self.path or self.name,
-            split,
+            splits,
             preset=self.preset,
             resolution=self.resolution if resolution is None else resolution,
             reduction=None if fits else self.reduction,
@@ -51,6 +55,10 @@ class DataOptions(ReadOptions):
             splits=self.splits,
             **{field.name: getattr(self, field.name) for field in fields(ReadOptions)},
         )
+        return tuple(self._first(split, found[split]) for split in splits)
+
+    def _first(self, split: str, data: Trajectories) -> Trajectories:
+        """As many trajectories as the options ask for."""
         count = {"train": self.train, "valid": self.valid}.get(split)
         if count is None:
             return data

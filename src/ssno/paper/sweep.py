@@ -24,17 +24,15 @@ import itertools
 import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from ssno.base import from_text, read_regular, unknown_name
 from ssno.data.options import DataOptions
-from ssno.data.windows import dataset_conventions
-from ssno.models.registry import model_config
 from ssno.paper.trial import Trial
-from ssno.runs.options import Recipe, recipe
-from ssno.runs.run import RUN_VERSION, Run, leaves
+from ssno.runs.options import Recipe
+from ssno.runs.run import leaves, resolve_run
 
 SECTIONS = ("seeds", "recipe", "tested", "run", "grid", "runs")
 MOST_RUNS = 10_000
@@ -79,20 +77,8 @@ class RunSweep:
 
     def trial(self, variant: Changes, seed: int) -> Trial:
         """One run."""
-        given = {**self.run, **variant}
-        name = given.get("data.name", DataOptions().name)
-        values: dict[str, Any] = {
-            "version": RUN_VERSION,
-            "context_time": dataset_conventions(str(name)).context_time,
-            "train": asdict(recipe(self.recipe, dataset=str(name))),
-        }
-        if "model.model" in given:
-            values["model"] = model_config(str(given["model.model"])).to_json()
-        for field, value in {**given, "train.seed": seed}.items():
-            if field != "model.model":
-                put(values, field, value)
-        run = Run.from_json(values)
-        run = run.completed(run.data.load("train"), recipe=self.recipe, given=given)
+        chosen = {**self.run, **variant, "train.seed": seed}
+        run = resolve_run(chosen, recipe=self.recipe, data=lambda options: options.load("train"))
         return Trial(label_of(variant), Path(run.data.name).stem, run, self.tested)
 
 
@@ -169,16 +155,6 @@ def combinations(grid: Mapping[str, Any]) -> Iterator[Changes]:
     check_number(math.prod(map(len, names.values())))
     for values in itertools.product(*names.values()):
         yield dict(zip(names, values, strict=True))
-
-
-def put(values: dict[str, Any], name: str, value: Any) -> None:
-    """Set a field by its dotted name."""
-    *path, last = name.split(".")
-    for part in path:
-        values = values.setdefault(part, {})
-        if not isinstance(values, dict):
-            raise ValueError(f"`{name}`: {part!r} is a value, not a section.")
-    values[last] = value
 
 
 def label_of(variant: Changes) -> str:

@@ -22,8 +22,9 @@ from ssno.data.splits import holdout
 from ssno.data.windows import Protocol, Window, dataset_conventions
 from ssno.models.config import OperatorConfig
 from ssno.native.engine import Precision
+from ssno.pde.problems.problem import Axis
 from ssno.runs.options import Recipe, recipe
-from ssno.runs.run import Run, leaves
+from ssno.runs.run import DataShape, Run, leaves, resolve_run
 
 Scale = Literal["tiny", "cpu", "tenth", "paper"]
 """Seconds; minutes per run; a tenth of the published training; the published setting."""
@@ -40,11 +41,11 @@ class Benchmark:
     context: tuple[str, ...] = ()
     """Known fields, as `data.context` names them; () are all there are."""
 
-    def channels(self) -> dict[str, int]:
-        """Fields that go into a model and come out of it."""
+    def shape(self, points: int) -> DataShape:
+        """Its fields on a grid with `points` points along every axis."""
         kind = DATASETS[split_name(self.dataset)[0]].problem
-        known = () if self.context == NONE else self.context or kind.context_fields
-        return {"in_channels": len(kind.fields) + len(known), "out_channels": len(kind.fields), "n_dims": self.n_dims}
+        context = () if self.context == NONE else self.context or kind.context_fields
+        return DataShape(self.dataset, [Axis("x", 1.0, points)] * self.n_dims, kind.fields, context)
 
     def available(self, preset: Preset) -> dict[str, int]:
         """Trajectories to train on and to validate on; without a split for that, some of the first are held out."""
@@ -139,11 +140,12 @@ def trial(
     changes = {"precision": budget.precision, **changes, "epochs": epochs, "seed": seed}
     options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, **changes)
     options = replace(options, evaluate_every=max(1, epochs // budget.evaluations))
-    run = Run(
+    base = Run(
         data=data,
-        model=replace(model, **problem.channels()).for_grid([points] * problem.n_dims),
+        model=model,
         train=options,
-        window=Window(protocol=protocol, size=model.frames_seen()),
+        window=Window(protocol=protocol),
         context_time=dataset_conventions(problem.dataset).context_time,
     )
+    run = resolve_run({}, recipe=None, base=base, data=problem.shape(points))
     return Trial(label, case or problem.title, run, budget.tested)

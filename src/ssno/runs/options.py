@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from ssno.base.checks import require_seed
+from ssno.base.checks import require_one_of, require_seed
 from ssno.base.distributed_env import processes
 from ssno.data.augmentation import Reflection
 from ssno.data.normalise import NormalisationMethod as Normalisation
@@ -252,16 +252,13 @@ class TrainOptions:
             ("engine", Engine),
             ("precision", Precision),
         ):
-            if getattr(self, name) not in get_args(kind):
-                allowed = ", ".join(map(repr, get_args(kind)))
-                raise ValueError(f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}.")
+            require_one_of(name, getattr(self, name), get_args(kind))
         if self.precondition_every != 10 and self.optimizer != "soap":
             raise ValueError(
                 f"`precondition_every` is {self.precondition_every}, but only `optimizer` 'soap' has eigenbases to "
                 f"update, not {self.optimizer!r}. Leave it out, or choose 'soap'."
             )
-        if self.compile not in (True, False, "auto", "reduce-overhead"):
-            raise ValueError(f"`compile` must be True, False, 'auto' or 'reduce-overhead', got {self.compile!r}.")
+        require_one_of("compile", self.compile, (True, False, "auto", "reduce-overhead"))
         self.unroll.stages(self.epochs)
 
 
@@ -271,9 +268,10 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
     Of several processes that were launched together each has the batch of one in `fast`; `paper` divides its own.
     On clouds of points `paper` is Transolver's training on AirfRANS, and `fast` that of our experiment.
     """
+    require_one_of("recipe", name, get_args(Recipe))
     if name == "fast":
         options = TrainOptions(noise_std=dataset_conventions(dataset).own_noise)
-    elif name == "paper":
+    else:
         options = TrainOptions(
             epochs=500,
             batch_size=32 if n_dims == 1 else 8,
@@ -285,8 +283,6 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
             normalisation="minmax",
             predict_increment=False,
         )
-    else:
-        raise ValueError(f"`recipe` must be 'fast' or 'paper', got {name!r}.")
     if dataset_conventions(dataset).geometry.has_wall:
         options = CLOUD_RECIPES[name]
     if name == "fast":  # the batch of the paper is part of what was published

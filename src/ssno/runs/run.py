@@ -6,23 +6,22 @@
 Version 2 had other names (`ssno.base.renamed`); version 1, which carried no number, also `train.teacher_forcing`, true
 or false, in place of `train.unroll`.
 
-The command line overrides its fields; `ssno train --config run.json` starts from a file. Channels, dimensions and
-window that are not given follow from data and model (`completed`).
+`resolve_run` makes one, complete, from options by dotted name, for the command line, Python, sweeps and experiments.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import torch
 from torch import nn
 
-from ssno.base import description_from_json, from_text, read_json, to_text, unknown_name, write_document
+from ssno.base import description_from_json, from_text, read_json, require_one_of, to_text, unknown_name, write_document
 from ssno.base.renamed import with_new_names
 from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
-from ssno.data.windows import ContextTime, Window
+from ssno.data.windows import ContextTime, Window, dataset_conventions
 from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import FORMAT, VERSION, read_model_document
 from ssno.models.registry import model_config
@@ -99,6 +98,15 @@ ModelConfig = TypeVar("ModelConfig", bound=OperatorConfig)
 Described = TypeVar("Described", bound=Any)
 
 
+class DataShape(NamedTuple):
+    """The name, grid and fields of a dataset that need not be there."""
+
+    name: str
+    axes: Sequence[Axis]
+    fields: Sequence[str]
+    context_fields: Sequence[str] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run(Generic[ModelConfig]):
     """Everything that determines a training run."""
@@ -110,9 +118,9 @@ class Run(Generic[ModelConfig]):
     train: TrainOptions = field(default_factory=TrainOptions)
     """How to train."""
     window: Window = field(default_factory=Window)
-    """Which frames are given, which predicted."""
+    """Which frames are inputs, which predicted."""
     context_time: ContextTime = "input"
-    """Known fields of a slot are those of its own frame, or of the one it predicts."""
+    """Whether the context fields of a time step are those of its input frame or of the frame it predicts."""
     start_from: str | None = None
     """Fine-tune: start from the weights of this run or model folder, or bundled checkpoint (`ssno models`)."""
 
@@ -123,33 +131,20 @@ class Run(Generic[ModelConfig]):
             return self.model.build_described()
 
     def completed(
-        self, data: Trajectories, *, recipe: Recipe | None = None, given: Collection[str] = ()
+        self, data: Trajectories | DataShape, *, recipe: Recipe | None = None, given: Collection[str] = ()
     ) -> "Run[ModelConfig]":
-        """With everything that data and recipe determine, except the fields named in `given`, as `model.d_state`."""
-        counts = len(data.fields), len(data.context_fields)
-        return self.suited(data.axes, *counts, dataset=data.name, recipe=recipe, given=given)
+        """With everything that data and recipe determine, except the fields named in `given`, as `model.d_state`.
 
-    def suited(
-        self,
-        axes: Sequence[Axis],
-        predicted: int,
-        known: int = 0,
-        *,
-        dataset: str = "",
-        recipe: Recipe | None = None,
-        given: Collection[str] = (),
-    ) -> "Run[ModelConfig]":
-        """Completed for data with these axes and so many predicted and known fields.
-
-        Channels, axes, at most as many Fourier modes as the (coarsest) grid carries, the window follow from data and
-        model. A recipe also sets the batch size, and `fast` the model settings that it found best for such data.
+        Channels, axes, at most as many Fourier modes as the (coarsest) grid carries, and the window follow from data
+        and model. A recipe also sets the batch size, and `fast` the model settings that it found best for such data.
         """
+        axes, predicted, context = data.axes, len(data.fields), len(data.context_fields)
 
         def is_given(name: str) -> bool:
             return any(other == name or other.startswith(f"{name}.") for other in given)
 
         derived = {
-            "in_channels": predicted + known,
+            "in_channels": predicted + context,
             "out_channels": predicted,
             "n_dims": len(axes),
         }
@@ -163,7 +158,7 @@ class Run(Generic[ModelConfig]):
         window = self.window if is_given("window.size") else replace(self.window, size=model.frames_seen())
         train = self.train
         if recipe is not None and not is_given("train.batch_size"):
-            train = replace(train, batch_size=recipe_options(recipe, n_dims=len(axes), dataset=dataset).batch_size)
+            train = replace(train, batch_size=recipe_options(recipe, n_dims=len(axes), dataset=data.name).batch_size)
         return replace(self, model=model, window=window, train=train)
 
     def to_json(self) -> dict[str, Any]:
@@ -195,13 +190,55 @@ class Run(Generic[ModelConfig]):
             name: description_from_json(kind, values.get(name, {}), where=f"{name}.") for name, kind in sections.items()
         }
         context_time = values.get("context_time", "input")
-        if context_time not in ("input", "target"):
-            raise ValueError(f"`context_time` must be 'input' or 'target', got {context_time!r}.")
+        require_one_of("context_time", context_time, get_args(ContextTime))
         start_from = values.get("start_from")
         if not isinstance(start_from, str | None):
             raise ValueError(f"`start_from` must be the folder of a run, got {start_from!r}.")
         config = model_config(str(model.get("model", "ssno"))).from_json(model)
         return Run(**built, model=config, context_time=context_time, start_from=start_from)
+
+
+def resolve_run(
+    overrides: Mapping[str, Any],
+    *,
+    recipe: Recipe | None = "fast",
+    base: Run[Any] | None = None,
+    data: Trajectories | DataShape | Callable[[DataOptions], Trajectories] | None = None,
+) -> Run[Any]:
+    """The run that options by dotted name describe: {"data.name": "ks", "model.model": "ffno", "train.epochs": 5}.
+
+    What `overrides` do not name is as in `base`, or without one as in the recipe for the dataset. "model.model" takes a
+    model by name ("ssno:tiny" for its smallest size). Given `data`, or a function that loads those which the run's
+    options describe, the run is also completed for them (`Run.completed`).
+    """
+    if base is None:
+        dataset = str(overrides.get("data.name", DataOptions().name))
+        options = TrainOptions() if recipe is None else recipe_options(recipe, dataset=dataset)
+        base = Run(train=options, context_time=dataset_conventions(dataset).context_time)
+    if "model.model" in overrides:
+        base = replace(base, model=model_config(str(overrides["model.model"])))
+    values, run = base.to_json(), base
+    now = dict(leaves(values))
+    changed = {
+        name: value for name, value in overrides.items() if name != "model.model" and now.get(name, now) != value
+    }
+    if changed:
+        for name, value in changed.items():
+            _put(values, name, value)
+        run = Run.from_json(values)
+    if data is None:
+        return run
+    return run.completed(data(run.data) if callable(data) else data, recipe=recipe, given=overrides)
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    """Set a field by its dotted name."""
+    *path, last = name.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise ValueError(f"`{name}`: {part!r} is a value, not a section.")
+    values[last] = value
 
 
 def migrated(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from ssno.runs.load import Units, read_units
 from ssno.runs.open import RunFolder, open_run
 from ssno.runs.options import Recipe, TrainOptions, check_frames
 from ssno.runs.options import recipe as named_recipe
-from ssno.runs.run import Run, leaves, read_run
+from ssno.runs.run import Run, leaves, read_run, resolve_run
 from ssno.training.batches import on_finest, on_grids
 
 
@@ -70,8 +70,8 @@ def task_for(
             raise ValueError(
                 "When training from a `Run`, pass no other options; use `dataclasses.replace(run, ...)` to change it."
             )
-        data = model.data.load("train")
-        return task_of_run(model.completed(data), data, model.data.load("valid"), resumed=resumed)
+        data, valid = model.data.load_splits("train", "valid")
+        return task_of_run(resolve_run({}, recipe=None, base=model, data=data), data, valid, resumed=resumed)
     if data is None:
         raise ValueError("`data` is missing: give the trajectories to train on.")
     if valid is None:
@@ -84,9 +84,9 @@ def task_for(
     context_time = context_time or dataset_conventions(data.name).context_time
     if isinstance(model, OperatorConfig):
         usual = dict(leaves(type(model)().to_json()))
-        chosen = [f"model.{name}" for name, value in leaves(model.to_json()) if value != usual[name]]
-        run = Run(model=model, train=options, context_time=context_time).completed(data, recipe=recipe, given=chosen)
-        model = run.build_model()
+        chosen = {f"model.{name}": value for name, value in leaves(model.to_json()) if value != usual[name]}
+        base = Run(model=model, train=options, context_time=context_time)
+        model = resolve_run(chosen, recipe=recipe, base=base, data=data).build_model()
     described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
     window = window or Window(size=frames_seen(model))
     return checked(model, data, valid, options, window=window, context_time=context_time, description=described)
