@@ -17,7 +17,7 @@ from ssno.base.device import available_devices, device_name
 from ssno.base.memory import physical_memory
 from ssno.base.provenance import available_cores, processor_name, source_commit
 from ssno.base.terminal import Console
-from ssno.cli.device import Device
+from ssno.cli.parser import Device
 
 REQUIRED = ("torch", "numpy", "scipy", "h5py", "safetensors", "einops", "jaxtyping", "matplotlib", "tyro", "rich")
 OPTIONAL = ("pyyaml", "tensorboard", "wandb", "zarr")

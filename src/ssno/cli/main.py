@@ -204,11 +204,9 @@ def call(name: str, verb: Verb, function: Callable[..., None], words: list[str])
     if verb.raw:
         function(words)
         return
-    import tyro
+    from ssno.cli.parser import parse, with_device
 
-    from ssno.cli.device import with_device
-
-    tyro.cli(with_device(function) if verb.computes else function, args=words, prog=f"ssno {name}")
+    parse(with_device(function) if verb.computes else function, words, prog=f"ssno {name}")
 
 
 @contextmanager

@@ -28,10 +28,11 @@ from ssno.base import byte_size, cost_rows, duration, require_one_of
 from ssno.base.distributed_env import is_first
 from ssno.base.formatting import printable
 from ssno.base.terminal import Console
-from ssno.cli.device import Device, computing_on
 from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
 from ssno.cli.options import moment
+from ssno.cli.parser import Device, computing_on
+from ssno.cli.parser import parse as parse_words
 from ssno.data.datasets import generate_command
 from ssno.data.load import find
 from ssno.data.options import DataOptions
@@ -300,7 +301,7 @@ def parse(arguments: list[str]) -> Call:
         show_help(Command(dataset=run.data.name, run=run), completing)
     typed: Any = Command[type(run.model)]  # type: ignore[misc]
     default: Command[Any] = Command(dataset="", run=run, nproc=first.nproc, resume=first.resume)
-    command = tyro.cli(typed, args=words, default=default, prog="ssno train", description=Command.__doc__)
+    command = parse_words(typed, words, default=default, prog="ssno train", description=Command.__doc__)
     named = named_fields(words)
     chosen |= {name: value for name, value in leaves(command.run.to_json()) if name in named}
     chosen |= {"data.name": command.dataset} if command.dataset else {}
@@ -322,7 +323,7 @@ def show_help(default: Command[Any], recipe: Recipe | None) -> None:
     base: Any = Command[type(run.model)]  # type: ignore[misc]
     typed: Any = make_dataclass("Command", [option], bases=(base,), frozen=True)
     shown = typed(dataset=default.dataset, run=run)
-    tyro.cli(typed, args=["--help"], default=shown, prog="ssno train", description=Command.__doc__)
+    parse_words(typed, ["--help"], default=shown, prog="ssno train", description=Command.__doc__)
 
 
 def load(options: DataOptions, *, generate: bool, dry_run: bool = False) -> tuple[Trajectories, ...]:

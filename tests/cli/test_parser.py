@@ -1,12 +1,14 @@
-"""--device is one option of every command that computes."""
+"""Types in help, and --device: one option of every command that computes."""
 
 import os
+import re
 
 import pytest
 
 from ssno.base.device import SWITCH, choose_device
-from ssno.cli.device import computing_on, with_device
 from ssno.cli.main import VERBS, main
+from ssno.cli.parser import computing_on, parse, with_device
+from ssno.data.options import DataOptions
 
 COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "bench", "reproduce", "sweep", "demo"]
 
@@ -44,3 +46,21 @@ def test_a_named_device_holds_for_the_command_and_what_it_starts(monkeypatch) ->
         assert os.environ[SWITCH] == "cpu"
         assert choose_device("auto").type == "cpu"
     assert os.environ[SWITCH] == "mps"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_types_that_people_know(verb, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([*verb.split(), *(["ks"] if verb == "data generate" else []), "--help"])
+    shown = capsys.readouterr().out
+    assert "{None" not in shown
+    assert not re.search(r"\[(\w+) \[\1", shown)  # [INT [INT ...]]
+    assert "--periodic" not in shown or "all|none|AXIS ..." in shown
+
+
+def test_options_that_may_be_none_still_take_it() -> None:
+    options = parse(
+        DataOptions, ["--resolution", "None", "--segment", "3", "--splits", "0.5", "0.5", "--periodic", "x"]
+    )
+    assert (options.resolution, options.segment, options.splits, options.periodic) == (None, 3, (0.5, 0.5), ("x",))
