@@ -37,7 +37,7 @@ def test_a_stopped_and_resumed_run_is_bitwise_the_uninterrupted_one(tmp_path, wa
     train(tiny(), waves, folder=tmp_path / "whole", **settings)
     # In the middle, at the end of an epoch, after resuming twice; unrolling takes seconds.
     for stop in (2, 5) if "rollout" in VARIANTS[variant] else (2, 3, 7):
-        with pytest.raises(TrainingInterrupted, match=f"Stopped after step {stop} of 9; saved in .*--resume"):
+        with pytest.raises(TrainingInterrupted, match=f"Stopped after step {stop} of 9; saved in .*--resume always"):
             train(tiny(), waves, folder=tmp_path / "cut", stop_after=stop, resume=stop > 2, **settings)
     train(tiny(), waves, folder=tmp_path / "cut", resume=True, **settings)
     assert outcome(tmp_path / "whole") == outcome(tmp_path / "cut")

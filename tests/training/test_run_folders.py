@@ -26,7 +26,7 @@ from ssno.training.train import train
 def test_an_existing_folder_is_never_overwritten_silently(tmp_path, waves) -> None:
     train(tiny(), waves, folder=tmp_path / "run", epochs=1, reporter=Silent())
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
-    with pytest.raises(FileExistsError, match=r"is not empty. Go on with that run \(--resume\), delete it"):
+    with pytest.raises(FileExistsError, match=r"is not empty. Go on with that run \(--resume always\), delete it"):
         train(tiny(), waves, folder=tmp_path / "run", epochs=1, reporter=Silent())
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     train(tiny(), waves, folder=tmp_path / "run", epochs=1, overwrite=True, reporter=Silent())

@@ -45,7 +45,7 @@ def readable(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
 def without_none(metavar: str) -> str:
     """`INT` for `{None}|INT`, `INT ...` for `{None}|{[INT [INT ...]]}`."""
     metavar = re.sub(r"^\{None\}\||(?<=\{)None,", "", metavar)
-    metavar = re.sub(r"\[?(\S+) \[\1 \.\.\.\]\]?", r"\1 ...", metavar)
+    metavar = re.sub(r"\[?([^\s\[\]|]+) \[(?:\1 )?\.\.\.\]\]?", r"\1 ...", metavar)
     metavar = re.sub(r"^(\S+)\|\{?\1 \.\.\.\}?$", r"\1 ...", metavar)  # one for all, or one each
     return re.sub(r"^\{([^{}\s]+ \.\.\.)\}$", r"\1", metavar)
 

@@ -96,7 +96,8 @@ def _check_free(folder: Path, *, overwrite: bool) -> None:
     inside = _inside(folder)
     if inside and not overwrite:
         raise FileExistsError(
-            f"{folder} is not empty. Go on with that run (--resume), delete it (--overwrite), or choose another name."
+            f"{folder} is not empty. Go on with that run (--resume always), delete it (--overwrite), or choose another "
+            "name."
         )
     if inside and not is_run(folder):
         raise FileExistsError(f"{folder} is not a run of ssno, so it is not overwritten. Choose another name.")

@@ -73,7 +73,7 @@ def check_resume(run: Run[Any], *, steps: int = CHECKED_STEPS, seed: int | None 
         (home / "run.json").write_text(json.dumps(run.to_json()))
         _run_to(home, "undisturbed", steps)
         reached = _kill_at(home, "killed", steps, kill_at)
-        _run_to(home, "killed", steps, "--resume")
+        _run_to(home, "killed", steps, "--resume", "always")
         whole, whole_progress = load_checkpoint(home / "undisturbed" / LAST)
         cut, cut_progress = load_checkpoint(home / "killed" / LAST)
     names = sorted(whole.keys() | cut.keys())

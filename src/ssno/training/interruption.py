@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 EXIT_INTERRUPTED = 75
-"""Exit code of a run that was interrupted and saved: start it again with `--resume`."""
+"""Exit code of a run that was interrupted and saved: start it again with `--resume always`."""
 EXIT_DIVERGED = 3
 """Exit code of a run that met a non-finite loss or gradient."""
 

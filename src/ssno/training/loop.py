@@ -313,7 +313,7 @@ class Loop:
 
     def _where_to_resume(self) -> str:
         done = f"Stopped after step {self.progress.step} of {self.total_steps}"
-        return f"{done}; saved in {self.folder}. Go on with --resume." if self.folder else f"{done}."
+        return f"{done}; saved in {self.folder}. Go on with --resume always." if self.folder else f"{done}."
 
     def _what_diverged(self, loss: float, norm: float, batch: Batch) -> str:
         broken = [n for n, p in self.model.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
