@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ssno.base.atomic_write import write_whole
-from ssno.base.checks import unknown_name
+from ssno.base.checks import require_one_of, unknown_name
 
 LARGEST = 64 * 2**20
 """Bytes of a document unless its reader says otherwise."""
@@ -158,8 +158,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return description_from_json(kind, value, where=f"{where}.")  # type: ignore[arg-type]
     if origin is typing.Literal:
-        if value not in arguments:
-            raise ValueError(f"`{where}` must be one of {', '.join(map(repr, arguments))}, got {value!r}.")
+        require_one_of(where, value, arguments)
         return value
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tyro
 
-from ssno.base import to_text, unknown_name
+from ssno.base import require_one_of, to_text, unknown_name
 from ssno.base.terminal import Console
 from ssno.cli.options import moment, parse_part, progress
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
@@ -87,8 +87,7 @@ def sweep(
 def comparison(results: Results, metric: str) -> ResultTable:
     """The runs that are done: mean and standard deviation over seeds, parameters and seconds of training."""
     known = sorted(set.intersection(*(set(one.values) for one in results.outcomes.values())))
-    if metric not in known:
-        raise ValueError(f"`--metric` must be one of {', '.join(known)}, got {metric!r}.")
+    require_one_of("--metric", metric, tuple(known))
     labels = [trial.label for trial in results.outcomes]
     extra = {
         "seeds": {label: str(labels.count(label)) for label in labels},

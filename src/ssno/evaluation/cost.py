@@ -26,6 +26,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
+from ssno.base import require_one_of
 from ssno.base.device import choose_device, synchronise
 from ssno.base.memory import peak_memory
 from ssno.evaluation.flops import Flops, count_flops, published_flops
@@ -115,8 +116,7 @@ class BenchmarkCase:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        if self.task not in get_args(Workload):
-            raise ValueError(f"`task` must be one of {', '.join(get_args(Workload))}, got {self.task!r}.")
+        require_one_of("task", self.task, get_args(Workload))
         if not self.grid or min(*self.grid, self.batch, self.rollout_frames) < 1:
             raise ValueError(f"`grid`, `batch` and `rollout_frames` must be at least 1, got {self}.")
 
