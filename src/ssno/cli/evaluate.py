@@ -30,7 +30,7 @@ from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_te
 from ssno.forecasting.divergence import divergence_lines
 from ssno.models.pretrained import ReportedMetrics, reported_metrics
 from ssno.native.engine import Precision
-from ssno.runs.open import open_run
+from ssno.runs.open import RunFolder, open_run
 
 DISK_BYTES = 2**15
 
@@ -90,29 +90,29 @@ def evaluate(
         "resolution": resolution,
         "time_index": time_index,
         "trajectories": max_trajectories,
-        "precision": precision,
     }
-    others = [other_data(run, data, read) for run in runs]
+    opened = [open_run(run, precision=precision) for run in runs]
+    others = [other_data(run, data, read) for run in opened]
     if dry_run:
         plans = [
             foresee(run, data=other, solver=solver, batch_size=batch_size, **chosen)
-            for run, other in zip(runs, others, strict=True)
+            for run, other in zip(opened, others, strict=True)
         ]
         report_plan([*plans, together(plans)] if ensemble else plans, as_json=json)
         return
     found = [
         evaluate_run(run, other, **chosen, solver=solver, batch_size=batch_size)
-        for run, other in zip(runs, others, strict=True)
+        for run, other in zip(opened, others, strict=True)
     ]
     if data is not None:
-        for opened, evaluation in zip(map(open_run, runs), found, strict=True):
+        for run, evaluation in zip(opened, found, strict=True):
             if resolution is None:
-                warn_of_other_grid(opened, evaluation.points)
-            warn_of_other_step(opened, evaluation.times)
+                warn_of_other_grid(run, evaluation.points)
+            warn_of_other_step(run, evaluation.times)
     for evaluation in found:
         warn_of_copies(evaluation.copies)
     if ensemble:
-        found.append(evaluate_ensemble(runs, data=others[0], **chosen, batch_size=batch_size))
+        found.append(evaluate_ensemble(opened, data=others[0], **chosen, batch_size=batch_size))
     if csv is not None:
         write_text(csv, csv_text([record for evaluation in found for record in records(evaluation)]))
     if latex is not None:
@@ -194,7 +194,7 @@ def _metrics(means: dict[str, float]) -> dict[str, float]:
 
 
 def foresee(
-    folder: Path,
+    run: RunFolder,
     *,
     solver: bool,
     batch_size: int,
@@ -203,10 +203,8 @@ def foresee(
     resolution: tuple[int, ...] | None,
     time_index: str | None,
     trajectories: int | None,
-    precision: Precision | None,
 ) -> dict[str, Any]:
     """What an evaluation would take, measured on one trajectory."""
-    run = open_run(folder, precision=precision)
     chosen = choose(run, data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
     one = chosen.select(indices=range(1))
     # The rollout, and about as much again for one-step forecasts, rules and metrics.

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -18,7 +17,7 @@ from ssno.data.options import DataOptions
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, divergence_lines, horizon_words
-from ssno.runs.open import RunFolder, open_run
+from ssno.runs.open import RunFolder
 from ssno.training.interruption import EXIT_DIVERGED
 
 # When to stop, as a word on the command line: a time of day, or a while from now.
@@ -131,13 +130,13 @@ def tell(
 TOLERANCE = 0.01  # of a step: times and places stored as rounded decimals still agree
 
 
-def other_data(run: Path, data: str | None, read: ReadOptions) -> str | DataOptions | None:
-    """What `--data` and the options beside it mean for a run; a mere name if nothing else was said."""
+def other_data(run: RunFolder, data: str | None, read: ReadOptions) -> str | DataOptions | None:
+    """What `--data` and the options beside it mean for a run; the name alone if there are no options."""
     if data is None and read.given:
         raise ValueError(
             f"`--{min(read.given)}` says how to read other data than the run's own. Name them with --data."
         )
-    return data if data is None or not read.given else open_run(run).alike(data, read)
+    return data if data is None or not read.given else run.alike(data, read)
 
 
 def warn_of_other_data(run: RunFolder, data: Trajectories, *, resolution_given: bool) -> None:

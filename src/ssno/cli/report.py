@@ -41,12 +41,12 @@ def report(
             several runs report-A-B.html beside their folders. An earlier page is replaced, no other file.
         json: Print where the page is as JSON.
     """
-    other = other_data(runs[0], data, read) if runs else None
-    for run in runs if other is not None else ():
-        opened = open_run(run)
-        found = choose(opened, other, split, resolution=resolution, time_index=None, trajectories=None)
-        warn_of_other_data(opened, found, resolution_given=resolution is not None)
-    path = make_report(runs, data=other, split=split, resolution=resolution, ensemble=ensemble, out=out)
+    opened = [open_run(run) for run in runs]
+    other = other_data(opened[0], data, read) if runs else None
+    for run in opened if other is not None else ():
+        found = choose(run, other, split, resolution=resolution, time_index=None, trajectories=None)
+        warn_of_other_data(run, found, resolution_given=resolution is not None)
+    path = make_report(opened, data=other, split=split, resolution=resolution, ensemble=ensemble, out=out)
     written = path.stat().st_size
     if json:
         print(to_text({"path": str(path), "bytes": written}, indent=2))

@@ -69,7 +69,7 @@ def rollout(
         json: Print the errors as JSON.
     """
     opened = open_run(run)
-    other = other_data(run, data, read)
+    other = other_data(opened, data, read)
     if other is None:
         trajectories = opened.load(split, resolution=resolution)
     else:

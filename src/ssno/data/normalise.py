@@ -223,6 +223,11 @@ class Normaliser:
             shift, scale = np.where(constant, values.low, shift), np.where(constant, 0.0, scale)
         return cls(method, tuple(fields), *(tuple(v.tolist()) for v in (shift, scale, changes.std)))
 
+    @classmethod
+    def identity(cls, fields: Sequence[str]) -> "Normaliser":
+        """Physical units, of data that nobody has to look at."""
+        return cls("none", tuple(fields), (0.0,) * len(fields), (1.0,) * len(fields), (0.0,) * len(fields))
+
     def bind(self, given: Float[Tensor, "n t c *grid"] | None = None) -> AffineMap:
         """The map for a batch. For `per_sample_minmax`, `given` are the given frames: never those to predict."""
         if self.method != "per_sample_minmax":

@@ -21,9 +21,9 @@ from ssno.base.device import choose_device
 from ssno.base.formatting import number
 from ssno.base.provenance import provenance
 from ssno.data.grids import Points
-from ssno.data.normalise import fit
+from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.options import DataOptions
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
 from ssno.evaluation.record import Calibration, Evaluation, batch_sums, file_name, finish, write_evaluation
@@ -32,7 +32,7 @@ from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
-from ssno.forecasting.scores import EVERY, Scores, batches, score
+from ssno.forecasting.scores import EVERY, ForecasterScorer, Scores, batches, score
 from ssno.models.operator import count_parameters
 from ssno.models.pretrained import results_folder
 from ssno.models.registry import model_config
@@ -62,7 +62,7 @@ def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecas
         "out_channels": len(data.fields),
         "n_dims": len(data.axes),
     }
-    normalisers = fit(data.select(indices=range(1)), "none")
+    normalisers = Normalisers(*(Normaliser.identity(names) for names in (data.fields, data.context_fields)))
     return {
         name: Forecaster(model_config(name, **channels).build(), normalisers=normalisers, window=window)
         for name in TRIVIAL
@@ -194,10 +194,16 @@ def evaluate_forecaster(
     window = forecaster.window
     plan = window.plan(len(data.times))
     seconds = forecast_seconds(forecaster, data)
-    baselines = {
-        name: score(trivial, data, batch_size=batch_size, metrics=UNITLESS)
+    scorers = {
+        name: ForecasterScorer(trivial, data, metrics=UNITLESS)
         for name, trivial in trivial_forecasters(data, window).items()
     }
+    own, digest = ForecasterScorer(forecaster, data, metrics=EVERY), Fingerprint(data, window)
+    for rows, frames in batches(data, batch_size):  # the data are read once
+        digest.add(frames)
+        for scorer in (own, *scorers.values()):
+            scorer.add(rows, frames)
+    baselines = {name: scorer.scores() for name, scorer in scorers.items()}
     if solver:
         if run.data is None:
             raise ValueError(
@@ -217,8 +223,8 @@ def evaluate_forecaster(
         given_until=float(data.times[plan.start]),
         times=tuple(float(data.times[frame]) for frame in plan.scored),
         fields=data.fields,
-        fingerprint=fingerprint(data, window, batch_size=batch_size),
-        scores=score(forecaster, data, batch_size=batch_size, metrics=EVERY),
+        fingerprint=digest.text(),
+        scores=own.scores(),
         baselines=baselines,
         seconds=seconds,
         config={**run.config, "evaluated_in": forecaster.precision},
@@ -234,13 +240,29 @@ def rows_of(evaluation: Evaluation) -> list[ScoreRow]:
     return [own, *(ScoreRow(name, 0, scores) for name, scores in evaluation.baselines.items())]
 
 
-def fingerprint(data: Trajectories, window: Window, *, batch_size: int = 32) -> str:
+class Fingerprint:
     """sha256 of the true frames that are scored, with their fields and times."""
-    scored = window.plan(len(data.times)).scored
-    digest = hashlib.sha256(repr((data.fields, data.times[list(scored)].tolist())).encode())
+
+    def __init__(self, data: Trajectories, window: Window):
+        self.scored = window.plan(len(data.times)).scored
+        self.digest = hashlib.sha256(repr((data.fields, data.times[list(self.scored)].tolist())).encode())
+
+    def add(self, frames: Frames) -> None:
+        """The next trajectories."""
+        truth = frames.state[:, self.scored.start : self.scored.stop]
+        self.digest.update(np.ascontiguousarray(truth.numpy()).tobytes())
+
+    def text(self) -> str:
+        """The digest of all that were added."""
+        return self.digest.hexdigest()
+
+
+def fingerprint(data: Trajectories, window: Window, *, batch_size: int = 32) -> str:
+    """The `Fingerprint` of a dataset."""
+    found = Fingerprint(data, window)
     for _, frames in batches(data, batch_size):
-        digest.update(np.ascontiguousarray(frames.state[:, scored.start : scored.stop].numpy()).tobytes())
-    return digest.hexdigest()
+        found.add(frames)
+    return found.text()
 
 
 def forecast_seconds(forecaster: Forecaster | Ensemble, data: Trajectories, *, together: int = TIMED) -> float:

@@ -122,6 +122,115 @@ class Scores:
     departures: tuple[Departure, ...] = ()
 
 
+class Scorer:
+    """Collects the errors of forecasts made by `predict`, a solver for example, batch by batch.
+
+    `more` adds errors of its own. `predict` gets its frames on `device` and returns forecasts there; None leaves them
+    where they were read.
+    """
+
+    def __init__(
+        self,
+        predict: Predict,
+        data: Trajectories,
+        window: Window,
+        *,
+        metrics: Collection[str] = EVERY,
+        more: Callable[[Frames, Tensor, Tensor], dict[str, Tensor]] | None = None,
+        device: torch.device | None = None,
+    ):
+        for name in metrics:
+            require_one_of("metrics", name, EVERY)
+        self.predict, self.data, self.more, self.device = predict, data, more, device
+        self.metrics = STEADY_METRICS & set(metrics) if data.geometry.is_steady else metrics
+        self.plan = window.plan(len(data.times))
+        self.collected: dict[str, list[Tensor]] = {}
+        self.divergences: list[Divergence] = []
+
+    def add(self, rows: range, frames: Frames) -> None:
+        """Score these trajectories, the next of the data."""
+        data, plan = self.data, self.plan
+        frames = frames if self.device is None else frames.to(self.device)
+        forecast = self.predict(frames, rows)
+        if "divergence" in self.metrics:
+            self.divergences += _find_divergences(forecast, frames, plan, first=rows.start)
+        forecast = forecast[:, plan.scored.start - plan.predicted.start :]
+        truth = frames.state[:, plan.scored.start : plan.scored.stop]
+        errors = forecast_errors(
+            forecast,
+            truth,
+            fields=data.fields,
+            elapsed=[float(data.times[frame] - data.times[plan.start]) for frame in plan.scored],
+            spacing=data.spacing,
+            mask=find_mask(frames.context[:, plan.scored.start : plan.scored.stop], data.mask_channel),
+            metrics=self.metrics,
+        )
+        errors |= self.more(frames, forecast, truth) if self.more is not None else {}
+        for name, error in errors.items():
+            finite = torch.where(error.isfinite(), error, math.inf)
+            self.collected.setdefault(name, []).append(float64(finite).cpu())
+
+    def scores(self) -> Scores:
+        """Means over all trajectories that were added."""
+        values = {name: torch.cat(parts) for name, parts in self.collected.items()}
+        steps = values.pop("rel_l2_step")
+        lower, upper = (steps.quantile(q, dim=0, interpolation="lower") for q in (0.25, 0.75))  # no inf - inf
+        return Scores(
+            means={name: values[name].mean().item() for name in sorted(values, key=_place)},
+            step_errors=tuple(steps.mean(dim=0).tolist()),
+            trajectory_errors=tuple(values["rel_l2"].tolist()),
+            step_quartiles=(tuple(lower.tolist()), tuple(upper.tolist())),
+            divergences=tuple(self.divergences),
+        )
+
+
+class ForecasterScorer:
+    """Collects the errors of a forecaster, batch by batch: those that `metrics` name."""
+
+    def __init__(self, forecaster: Forecaster | Ensemble, data: Trajectories, *, metrics: Collection[str] = TRAINING):
+        self.forecaster, self.data, self.metrics, self.window = forecaster, data, metrics, forecaster.window
+        self.cloud = CloudScores(data.fields, data.context_fields) if data.geometry.has_wall else None
+        self.area, self.normalised = data.quadrature_weights, forecaster.normalisers.state.method != "none"
+        self.departures: list[Departure] = []
+        self.scorer = Scorer(
+            self._predict, data, self.window, metrics=metrics, more=self._more, device=forecaster.device
+        )
+        self.add = self.scorer.add
+
+    def scores(self) -> Scores:
+        """Means over all trajectories that were added."""
+        scores, lift = self.scorer.scores(), {} if self.cloud is None else self.cloud.lift()
+        return replace(scores, means={**scores.means, **lift}, departures=first_departures(self.departures))
+
+    def _predict(self, frames: Frames, rows: range) -> Tensor:
+        forecaster, data, plan = self.forecaster, self.data, self.window.plan(frames.state.shape[1])
+        first, context = plan.inputs(*frames)
+        forecast = partial(rollout, forecaster, first, len(plan.predicted), context=context, spacing=data.spacing)
+        if "divergence" not in self.metrics or forecaster.envelope is None:
+            return forecast()
+        watch = ForecastWatch(forecaster, first, axes=data.axes, geometry=data.geometry, context=context)
+        made = forecast(watch=watch.look_at)
+        self.departures.extend(watch.departures(first_trajectory=rows.start))
+        return made
+
+    def _more(self, frames: Frames, forecast: Tensor, truth: Tensor) -> dict[str, Tensor]:
+        forecaster, plan = self.forecaster, self.window.plan(frames.state.shape[1])
+        units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
+        errors = {}
+        if "rel_l2_normalised" in self.metrics:
+            mask = forecaster.find_mask(frames.context[:, plan.scored.start : plan.scored.stop])
+            pair = (apply_mask(units.encode(fields), mask) for fields in (forecast, truth))
+            errors["rel_l2_normalised"] = trajectory_errors(*pair)
+        if "rel_l2_onestep" in self.metrics:
+            errors["rel_l2_onestep"] = one_step_errors(forecaster, frames, spacing=self.data.spacing)
+        if self.area is not None and self.normalised:
+            found = sphere_errors(units.encode(forecast), units.encode(truth), area=self.area)
+            errors |= {name: values for name, values in found.items() if name in self.metrics}
+        if self.cloud is not None:
+            errors |= self.cloud.add(forecast, truth, frames, units if self.normalised else None)
+        return errors
+
+
 def score(
     forecaster: Forecaster | Ensemble,
     data: Trajectories,
@@ -133,101 +242,18 @@ def score(
 
     `metrics` are those of training by default; `EVERY` for all, or any of these.
     """
-    window = forecaster.window
-    cloud = CloudScores(data.fields, data.context_fields) if data.geometry.has_wall else None
-    area, normalised = data.quadrature_weights, forecaster.normalisers.state.method != "none"
-
-    departures: list[Departure] = []
-
-    def predict(frames: Frames, rows: range) -> Tensor:
-        plan = window.plan(frames.state.shape[1])
-        first, context = plan.inputs(*frames)
-        forecast = partial(rollout, forecaster, first, len(plan.predicted), context=context, spacing=data.spacing)
-        if "divergence" not in metrics or forecaster.envelope is None:
-            return forecast()
-        watch = ForecastWatch(forecaster, first, axes=data.axes, geometry=data.geometry, context=context)
-        made = forecast(watch=watch.look_at)
-        departures.extend(watch.departures(first_trajectory=rows.start))
-        return made
-
-    def more(frames: Frames, forecast: Tensor, truth: Tensor) -> dict[str, Tensor]:
-        plan = window.plan(frames.state.shape[1])
-        units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
-        errors = {}
-        if "rel_l2_normalised" in metrics:
-            mask = forecaster.find_mask(frames.context[:, plan.scored.start : plan.scored.stop])
-            pair = (apply_mask(units.encode(fields), mask) for fields in (forecast, truth))
-            errors["rel_l2_normalised"] = trajectory_errors(*pair)
-        if "rel_l2_onestep" in metrics:
-            errors["rel_l2_onestep"] = one_step_errors(forecaster, frames, spacing=data.spacing)
-        if area is not None and normalised:
-            errors |= {
-                name: values
-                for name, values in sphere_errors(units.encode(forecast), units.encode(truth), area=area).items()
-                if name in metrics
-            }
-        if cloud is not None:
-            errors |= cloud.add(forecast, truth, frames, units if normalised else None)
-        return errors
-
-    scores = score_forecasts(
-        predict, data, window, batch_size=batch_size, metrics=metrics, more=more, device=forecaster.device
-    )
-    lift = {} if cloud is None else cloud.lift()
-    return replace(scores, means={**scores.means, **lift}, departures=first_departures(departures))
+    scorer = ForecasterScorer(forecaster, data, metrics=metrics)
+    for rows, frames in batches(data, batch_size):
+        scorer.add(rows, frames)
+    return scorer.scores()
 
 
-def score_forecasts(
-    predict: Predict,
-    data: Trajectories,
-    window: Window,
-    *,
-    batch_size: int = 32,
-    metrics: Collection[str] = EVERY,
-    more: Callable[[Frames, Tensor, Tensor], dict[str, Tensor]] | None = None,
-    device: torch.device | None = None,
-) -> Scores:
-    """Errors of forecasts made by `predict`, a solver for example; `more` adds errors of its own.
-
-    `predict` gets its frames on `device` and returns forecasts there; None leaves them where they were read.
-    """
-    for name in metrics:
-        require_one_of("metrics", name, EVERY)
-    if data.geometry.is_steady:
-        metrics = STEADY_METRICS & set(metrics)
-    plan = window.plan(len(data.times))
-    collected: dict[str, list[Tensor]] = {}
-    divergences: list[Divergence] = []
-    for chosen, read in batches(data, batch_size):
-        frames = read if device is None else read.to(device)
-        forecast = predict(frames, chosen)
-        if "divergence" in metrics:
-            divergences += _find_divergences(forecast, frames, plan, first=chosen.start)
-        forecast = forecast[:, plan.scored.start - plan.predicted.start :]
-        truth = frames.state[:, plan.scored.start : plan.scored.stop]
-        errors = forecast_errors(
-            forecast,
-            truth,
-            fields=data.fields,
-            elapsed=[float(data.times[frame] - data.times[plan.start]) for frame in plan.scored],
-            spacing=data.spacing,
-            mask=find_mask(frames.context[:, plan.scored.start : plan.scored.stop], data.mask_channel),
-            metrics=metrics,
-        )
-        errors |= more(frames, forecast, truth) if more is not None else {}
-        for name, error in errors.items():
-            finite = torch.where(error.isfinite(), error, math.inf)
-            collected.setdefault(name, []).append(float64(finite).cpu())
-    values = {name: torch.cat(parts) for name, parts in collected.items()}
-    steps = values.pop("rel_l2_step")
-    lower, upper = (steps.quantile(q, dim=0, interpolation="lower") for q in (0.25, 0.75))  # no inf - inf between two
-    return Scores(
-        means={name: values[name].mean().item() for name in sorted(values, key=_place)},
-        step_errors=tuple(steps.mean(dim=0).tolist()),
-        trajectory_errors=tuple(values["rel_l2"].tolist()),
-        step_quartiles=(tuple(lower.tolist()), tuple(upper.tolist())),
-        divergences=tuple(divergences),
-    )
+def score_forecasts(predict: Predict, data: Trajectories, window: Window, *, batch_size: int = 32) -> Scores:
+    """Every error of forecasts made by `predict`."""
+    scorer = Scorer(predict, data, window)
+    for rows, frames in batches(data, batch_size):
+        scorer.add(rows, frames)
+    return scorer.scores()
 
 
 def sphere_errors(

@@ -91,8 +91,20 @@ def load_forecaster(
             it was trained in float64.
     """
     folder = resolve_checkpoint(folder)
+    document = read_model_document(run_folder_of(folder))
+    return forecaster_of(folder, document, model=model, device=device, precision=precision)
+
+
+def forecaster_of(
+    folder: Path,
+    document: Mapping[str, Any],
+    *,
+    model: nn.Module | None,
+    device: str | torch.device,
+    precision: Precision | None,
+) -> Forecaster:
+    """`load_forecaster` of a folder whose config.json has been read."""
     home = run_folder_of(folder)
-    document = read_model_document(home)
     units = read_units(home, document)
     if units is None:
         raise ValueError(

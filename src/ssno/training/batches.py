@@ -208,7 +208,7 @@ def share(batch: list[int], *, rank: int, world: int) -> list[int]:
 
 
 class BatchSource:
-    """Hands out batches of an epoch, from memory or through loader processes, each on one of the `grids`."""
+    """Hands out batches of an epoch, read here or by loader processes, each on one of the `grids`."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class BatchSource:
     ):
         self.count, self.batch_size, self.seed = len(data), batch_size, seed
         self.rank, self.world = rank, world
-        self.views = on_grids(data if workers else data.in_memory(), grids)
+        self.views = on_grids(data, grids)
         self.schedule = _Schedule()
         self.loader: DataLoader[Any] | None = None
         if workers:

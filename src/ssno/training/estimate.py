@@ -77,8 +77,7 @@ def forecast_memory(task: Task, *, budget: int = BUDGET, spent: Spent | None = N
     Call it in a young process: what this one holds already counts as needed. `spent` learns what was tried.
     """
     spent = spent or Spent()
-    forecaster, valid, options = task.forecaster, task.valid, task.options
-    data = task.data if options.num_workers else task.data.in_memory()
+    forecaster, data, valid, options = task.forecaster, task.data, task.valid, task.options
     batch, valid_batch = min(options.batch_size, len(data)), min(options.batch_size, len(valid))
     stages = [replace(stage, teacher_forcing=float(stage.parallel)) for stage in options.unroll.stages(options.epochs)]
     plan = forecaster.window.plan(len(data.times))

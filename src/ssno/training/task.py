@@ -106,9 +106,7 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
     else:
         source = open_run(run.start_from)
         model = source.forecaster.model.train()
-        finest = on_finest(data, run.train.grids)
-        check_fit(model, finest)
-        if refer_to_grid(model, finest, source):
+        if refer_to_grid(model, on_finest(data, run.train.grids), source):
             notes.append(f"kernels of {run.start_from} were continued onto this grid, now their reference")
         run = replace(run, model=model.config)
         if not run.train.refit_normalisation:
@@ -169,14 +167,17 @@ def checked(
     """
     data, valid = on_finest(data, options.grids), on_finest(valid, options.grids)
     views = on_grids(data, options.grids)
-    for trajectories in (*views, data, valid):
+    for trajectories in (*views, valid):
         check_fit(model, trajectories)
     check_reflection(options.reflect, data)
     window.plan(len(valid.times))
     check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
-    check_finite(valid)
+    if options.num_workers:
+        check_finite(valid)
+    else:  # read once: statistics, batches and every validation take them from memory
+        data, valid = data.in_memory(), valid.in_memory()
     surveyor = Surveyor(data)
     if units is None:
         normalisers, envelope = fit(data, options.normalisation, look=surveyor.look_at), surveyor.envelope
