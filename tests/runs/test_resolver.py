@@ -30,7 +30,7 @@ def test_the_command_line_python_and_a_sweep_describe_the_same_run(tmp_path, mon
 
 
 def test_data_complete_what_nobody_names() -> None:
-    run = resolve_run({"model.memory_window": 2}, data=GRID)
+    run = resolve_run({"model.memory.window": 2}, data=GRID)
     assert (run.model.in_channels, run.model.out_channels, run.model.n_dims, run.window.size) == (3, 2, 1, 2)
     kept = resolve_run({"window.size": 3, "train.batch_size": 5}, data=GRID)
     assert (kept.window.size, kept.train.batch_size) == (3, 5)

@@ -28,9 +28,6 @@ def unknown_name(name: str, known: Iterable[str], *, kind: str = "name") -> str:
     return f"Unknown {kind} `{name}`.{did_you_mean(name, known)} Known: {', '.join(known) or 'none'}."
 
 
-# Requirements on arguments, each with one message: which argument, what it must be, what came.
-
-
 def require_one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Refuse an option that is not in the list."""
     if value not in allowed:

@@ -32,8 +32,6 @@ def threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-# Which device computes: the one place that decides. Everything else follows the tensors it is given.
-
 CHOICES = "auto, cpu, cuda, cuda:N or mps"
 WITHOUT_FLOAT64 = ("mps",)
 SWITCH = "SSNO_DEVICE"

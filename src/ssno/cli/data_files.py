@@ -94,9 +94,6 @@ def draw(data: Trajectories, index: tuple[int, ...], folder: Path, options: Anim
     ]
 
 
-# `ssno data convert FILE OUT`: write trajectories of any readable file or folder in our own layout.
-
-
 def convert(
     path: tyro.conf.Positional[Path],
     out: tyro.conf.Positional[Path],

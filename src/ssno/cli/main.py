@@ -88,9 +88,6 @@ def stand_in_for_help(words: Sequence[str]) -> None:
         sys.meta_path.insert(0, StandInFinder())
 
 
-# One command with verbs. Each verb is a module beside this one, imported only when it is called.
-
-
 @dataclass(frozen=True)
 class Verb:
     """Where a verb lives and what it does; `raw` ones parse their own arguments, `computes`: takes --device.

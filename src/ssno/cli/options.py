@@ -125,8 +125,6 @@ def tell(
         Console().print(line, highlight=False, soft_wrap=True)
 
 
-# Other data than a run's own (`--data`): how they are read, and words of warning where they differ.
-
 TOLERANCE = 0.01  # of a step: times and places stored as rounded decimals still agree
 
 

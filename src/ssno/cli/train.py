@@ -123,9 +123,6 @@ def with_hints(value: Any, said: Mapping[str, str], where: str = "") -> Any:
     return made(**values)
 
 
-# `ssno train DATASET`: train a model, or resume a run.
-
-
 Resume = Literal["never", "auto", "always"]
 
 

@@ -39,8 +39,6 @@ def folder_for(run: Path, name: str) -> Path:
     return results_folder(run) / name
 
 
-# Taking a run folder for oneself: nothing is lost by it, and no second training writes there meanwhile.
-
 LEFT_BY_A_KILL = [f"{name}.*.partial" for name in (CONFIG, WEIGHTS, LOG, f"*/{INDEX}", "*/tensors-*")]
 
 

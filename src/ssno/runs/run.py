@@ -88,8 +88,6 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
-# One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
-
 RUN_VERSION = 3
 COMPLETE = {"epochs", "learning_rate", "schedule", "seed"}
 """Options that a program wrote, not a person: all of them are there."""

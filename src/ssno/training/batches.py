@@ -182,8 +182,6 @@ def drawn_grid(count: int, *, seed: int, epoch: int, batch: int) -> int:
     return int(torch.randperm(count, generator=sample_generator(seed, epoch, turn, GRID))[place])
 
 
-# Which trajectories come when: a function of (seed, epoch), whatever the number of workers or processes.
-
 ORDER = 1  # keeps the key of the permutation apart from the keys of noise and dropout
 
 

@@ -109,8 +109,6 @@ def _kill_at(home: Path, name: str, steps: int, kill_at: int) -> int:
     return read_progress(last).step
 
 
-# Can this machine be trusted, and how fast is it? A tiny training on a device, beside the same one on the CPU.
-
 ALLOWED = {"losses": 1e-3, "gradients": 1e-4, "forecasts": 1e-3, "resuming": 1e-3}
 """Rounding in float32 is about 1e-6; a few optimiser steps magnify it."""
 STEPS, POINTS, BATCH = 8, 128, 8

@@ -200,8 +200,6 @@ def extrapolated_twice(
     return round(wide.value + long.slope * (frames[-1] - frames[0]) * trajectories[-1] / wide.reached)
 
 
-# What a run will cost: memory counted on parts of it, time measured on these or on whole steps. Writes nothing.
-
 LONG = 0.6
 """Seconds of a step from which on parts of it must do."""
 TRIAL_SECONDS, FEWEST_STEPS, MOST_STEPS = 1.0, 3, 20

@@ -81,9 +81,6 @@ def _probe(values: torch.Tensor) -> torch.Tensor:
     return torch.sin(values) + 1
 
 
-# The training loss: mean over slots of the relative l2 error of one step, in normalised units.
-
-
 class Carry(NamedTuple):
     """What one part of a batch leaves to the next, without gradient."""
 
