@@ -15,8 +15,8 @@ from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
 from ssno.data.options import DataOptions
 from ssno.forecasting.scores import score
-from ssno.training.interruption import TrainingDiverged
 from ssno.training.log import Silent
+from ssno.training.processes import TrainingDiverged
 
 ROOT = Path(__file__).parents[2]
 DATA = {

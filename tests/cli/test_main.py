@@ -15,7 +15,7 @@ import pytest
 import ssno
 from ssno.cli.doctor import diagnose, doctor, examine
 from ssno.cli.main import STOPPED, TRAINING_INTERRUPTED, VERBS, find_verb, importing, main
-from ssno.training.interruption import EXIT_INTERRUPTED
+from ssno.training.processes import EXIT_INTERRUPTED
 
 
 def test_help_names_every_verb(capsys) -> None:

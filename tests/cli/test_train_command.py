@@ -17,8 +17,7 @@ from ssno.cli.train import parse
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.runs.run import Run
-from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED
-from ssno.training.processes import launch
+from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, launch
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
 
@@ -231,7 +230,7 @@ def test_missing_data_are_made_on_demand(here) -> None:
         (["waves.npy", *SMALL, "--model.in-channels", "3"], "in_channels = 3, but 'waves' has the fields u"),
         (["waves.npy", *SMALL, "--data.train", "99"], "`data.train` must lie between 1 and the"),
         (["waves.npy", *SMALL, "--data.time-index", "seven"], "`time_index` must be START:STOP"),
-        (["waves.npy", *SMALL, "--recipe", "slow"], "`--recipe` must be one of 'fast', 'paper', got 'slow'"),
+        (["waves.npy", *SMALL, "--recipe", "slow"], "`recipe` must be one of 'fast', 'paper', got 'slow'"),
         (["nowhere.h5"], "There is no file or folder 'nowhere.h5'"),
         (["--config", "nowhere.json"], "There is no file nowhere.json"),
         (["--resume", "--name", "nothing"], "There is no file runs/nothing"),

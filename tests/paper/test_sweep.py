@@ -16,8 +16,8 @@ from ssno.paper import runner as campaign
 from ssno.paper.runner import is_done, run_task
 from ssno.paper.sweep import read_sweep, shard_of, sweep_from
 from ssno.paper.trial import Trial
-from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.log import Silent
+from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.train import train
 
 FILE = """

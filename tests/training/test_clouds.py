@@ -21,9 +21,9 @@ from ssno.pde.problems.kt_foil import KTFoil
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.options import Stage, TrainOptions, recipe
 from ssno.training.batches import prepare
-from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
 from ssno.training.objective import Objective
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
 PROBLEM = KTFoil(points=160, wall_points=32, units="stream")

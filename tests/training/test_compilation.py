@@ -11,9 +11,9 @@ from tests.training.small_runs import outcome
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.options import TrainOptions
-from ssno.training.interruption import EXIT_INTERRUPTED
 from ssno.training.log import Silent
 from ssno.training.objective import compiled, compiler_problem, compiles
+from ssno.training.processes import EXIT_INTERRUPTED
 from ssno.training.train import train
 
 
@@ -78,7 +78,7 @@ from pathlib import Path
 from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
-from ssno.training.interruption import TrainingInterrupted
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.log import Silent
 from ssno.training.train import train
 from ssno.runs.options import Unrolling

@@ -10,8 +10,8 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
 from ssno.models.registry import MODELS, model_config
 from ssno.runs.load import load_forecaster
-from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
 LEARNED = [name for name in MODELS if name not in ("persistence", "linear")]

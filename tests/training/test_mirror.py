@@ -13,7 +13,7 @@ from ssno.pde.geometry import SPHERE
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
 from ssno.runs.options import TrainOptions
-from ssno.training.interruption import TrainingInterrupted
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
 KEY = (3, 1, 7)

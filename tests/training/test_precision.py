@@ -14,8 +14,8 @@ from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.load import load_forecaster
 from ssno.runs.open import open_run
 from ssno.runs.options import Unrolling
-from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
 SETTINGS = {"epochs": 2, "batch_size": 8, "noise_std": 0.01, "reporter": Silent()}

@@ -15,8 +15,8 @@ from ssno.forecasting.rollout import rollout
 from ssno.runs.checkpoint import load_checkpoint, save_checkpoint
 from ssno.runs.log import read_log
 from ssno.runs.options import Unrolling
-from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
 VARIANTS = {
@@ -84,7 +84,7 @@ def test_a_second_signal_interrupts_at_once_unless_it_is_an_echo(waves, monkeypa
 
     with pytest.raises(TrainingInterrupted):
         train(tiny(), waves, epochs=1, reporter=Impatient())
-    monkeypatch.setattr("ssno.training.interruption.ECHO_SECONDS", 0.0)
+    monkeypatch.setattr("ssno.training.processes.ECHO_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         train(tiny(), waves, epochs=1, reporter=Impatient())
 

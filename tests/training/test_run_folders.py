@@ -17,9 +17,9 @@ from ssno.plots.style import Figure, save
 from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
 from ssno.runs.lock import claimed
 from ssno.runs.log import Log
-from ssno.training.interruption import TrainingInterrupted
 from ssno.training.log import Silent
 from ssno.training.loop import Loop
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
 

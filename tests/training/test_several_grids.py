@@ -17,7 +17,7 @@ from ssno.runs.load import load_forecaster
 from ssno.runs.options import TrainOptions
 from ssno.training.batches import BatchSource, drawn_grid, on_grids
 from ssno.training.estimate import estimate
-from ssno.training.interruption import TrainingInterrupted
+from ssno.training.processes import TrainingInterrupted
 from ssno.training.task import task_for
 from ssno.training.train import train
 

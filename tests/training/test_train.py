@@ -18,8 +18,8 @@ from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.load import load_forecaster
 from ssno.runs.log import read_log
 from ssno.runs.options import Unrolling
-from ssno.training.interruption import TrainingDiverged
 from ssno.training.log import Silent
+from ssno.training.processes import TrainingDiverged
 from ssno.training.train import train
 
 

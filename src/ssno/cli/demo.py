@@ -5,8 +5,8 @@ from pathlib import Path
 from ssno.base.terminal import Console
 from ssno.cli.options import progress
 from ssno.paper.demo import Demo, run_demo
-from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.log import reporter_for
+from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 
 
 def demo(*, out: Path = Path("demo"), epochs: int = Demo.epochs, trajectories: int = Demo.trajectories) -> None:

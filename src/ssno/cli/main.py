@@ -104,7 +104,7 @@ class Verb:
 
 
 TRAINING_INTERRUPTED = 75
-"""As `ssno.training.interruption`, which is not imported yet when a signal may come."""
+"""As `ssno.training.processes`, which is not imported yet when a signal may come."""
 VERBS = {
     "demo": Verb(
         "demo",

@@ -18,7 +18,7 @@ from ssno.data.readers.protocol import ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, divergence_lines, horizon_words
 from ssno.runs.open import RunFolder
-from ssno.training.interruption import EXIT_DIVERGED
+from ssno.training.processes import EXIT_DIVERGED
 
 # When to stop, as a word on the command line: a time of day, or a while from now.
 

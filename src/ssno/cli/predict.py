@@ -19,7 +19,7 @@ from ssno.forecasting.predict import Prediction, estimate_seconds, plan_predicti
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.native.engine import Precision
 from ssno.runs.open import open_run
-from ssno.training.interruption import EXIT_DIVERGED
+from ssno.training.processes import EXIT_DIVERGED
 
 
 def predict(

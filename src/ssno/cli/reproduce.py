@@ -29,7 +29,7 @@ from ssno.paper.page import document, store, write_page
 from ssno.paper.runner import collect, estimate_data, estimate_trials, is_done, make_data, run_trials, standings
 from ssno.paper.runner import status as status_of
 from ssno.paper.trial import Scale, Trial
-from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
+from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 
 
 def reproduce(

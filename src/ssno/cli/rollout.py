@@ -28,7 +28,7 @@ from ssno.plots.style import labels_of, save
 from ssno.runs.layout import ROLLOUT
 from ssno.runs.lock import folder_for
 from ssno.runs.open import open_run
-from ssno.training.interruption import EXIT_DIVERGED
+from ssno.training.processes import EXIT_DIVERGED
 
 
 def rollout(

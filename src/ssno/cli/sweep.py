@@ -20,7 +20,7 @@ from ssno.paper.results import Results
 from ssno.paper.runner import collect, is_done, metric_names, run_trials
 from ssno.paper.sweep import read_sweep, shard_of
 from ssno.paper.trial import Trial
-from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
+from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 
 
 def sweep(

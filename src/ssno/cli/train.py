@@ -45,8 +45,7 @@ from ssno.runs.options import Recipe, recipe
 from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_run, resolve_run
 from ssno.training.checks import check_resume
 from ssno.training.estimate import estimate
-from ssno.training.interruption import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted
-from ssno.training.processes import launch
+from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted, launch
 from ssno.training.task import task_of_run
 from ssno.training.train import run_task
 
@@ -278,8 +277,6 @@ def first_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     except argparse.ArgumentError as error:
         raise ValueError(f"`{error.argument_name}` needs a value.") from None
     require_one_of("--resume", first.resume, get_args(Resume))
-    if first.recipe is not None:
-        require_one_of("--recipe", first.recipe, get_args(Recipe))
     if not (first.nproc.isdecimal() and int(first.nproc) >= 1):
         raise ValueError(f"`--nproc` must be a whole number from 1 on, got {first.nproc!r}.")
     first.nproc = int(first.nproc)

@@ -43,8 +43,8 @@ from ssno.runs.layout import LAST
 from ssno.runs.log import read_log
 from ssno.runs.run import read_run
 from ssno.training.estimate import estimate
-from ssno.training.interruption import TrainingDiverged
 from ssno.training.log import Silent
+from ssno.training.processes import TrainingDiverged
 from ssno.training.task import task_for
 from ssno.training.train import train
 

@@ -80,6 +80,7 @@ def load_forecaster(
     model: nn.Module | None = None,
     device: str | torch.device = "cpu",
     precision: Precision | None = None,
+    document: Mapping[str, Any] | None = None,
 ) -> Forecaster:
     """Read a forecaster that a training run left behind: its best weights, or those of one of its checkpoints.
 
@@ -89,22 +90,11 @@ def load_forecaster(
         device: where it will compute (`ssno.base.device`).
         precision: in which numbers (`ssno.native.engine`); None for those of its weights, which are float32 unless
             it was trained in float64.
+        document: the content of config.json, if it has been read.
     """
     folder = resolve_checkpoint(folder)
-    document = read_model_document(run_folder_of(folder))
-    return forecaster_of(folder, document, model=model, device=device, precision=precision)
-
-
-def forecaster_of(
-    folder: Path,
-    document: Mapping[str, Any],
-    *,
-    model: nn.Module | None,
-    device: str | torch.device,
-    precision: Precision | None,
-) -> Forecaster:
-    """`load_forecaster` of a folder whose config.json has been read."""
     home = run_folder_of(folder)
+    document = read_model_document(home) if document is None else document
     units = read_units(home, document)
     if units is None:
         raise ValueError(

@@ -26,7 +26,7 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.models.pretrained import read_model_document, resolve_checkpoint
 from ssno.native.engine import Precision
 from ssno.runs.layout import CONFIG
-from ssno.runs.load import forecaster_of, run_folder_of
+from ssno.runs.load import load_forecaster, run_folder_of
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def open_run(
     return RunFolder(
         folder=folder,
         name=name if folder == home else f"{name}/{folder.name}",
-        forecaster=forecaster_of(folder, config, model=model, device=device, precision=precision),
+        forecaster=load_forecaster(folder, model=model, device=device, precision=precision, document=config),
         config=config,
         data=data,
     )

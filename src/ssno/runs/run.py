@@ -215,8 +215,7 @@ def resolve_run(
         base = Run(train=options, context_time=dataset_conventions(dataset).context_time)
     if "model.model" in overrides:
         base = replace(base, model=model_config(str(overrides["model.model"])))
-    values, run = base.to_json(), base
-    now = dict(leaves(values))
+    run, now = base, dict(leaves(values := base.to_json()))
     changed = {
         name: value for name, value in overrides.items() if name != "model.model" and now.get(name, now) != value
     }

@@ -2,8 +2,8 @@
 
 from ssno.training.checks import ResumeCheck, check_resume
 from ssno.training.estimate import Estimate, estimate
-from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
 from ssno.training.log import Reporter, Silent
+from ssno.training.processes import TrainingDiverged, TrainingInterrupted
 from ssno.training.task import Task, task_for
 from ssno.training.train import run_task, train
 

@@ -37,8 +37,8 @@ from ssno.native.engine import Engine, use
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.layout import LAST
 from ssno.runs.run import Run
-from ssno.training.interruption import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.log import Silent
+from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.train import train
 
 # Proof on the user's own run that interrupting it changes nothing: `ssno train ... --check-resume`.

@@ -28,11 +28,10 @@ from ssno.runs.log import Log, Logger
 from ssno.runs.run import record_changes
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource, prepare
-from ssno.training.interruption import Interruption, TrainingDiverged, TrainingInterrupted
 from ssno.training.log import Reporter
 from ssno.training.objective import Carry, Objective
 from ssno.training.optimiser import WeightAverage, make_optimiser, rate_factor, restore, run_tensors, set_rate
-from ssno.training.processes import Process
+from ssno.training.processes import Interruption, Process, TrainingDiverged, TrainingInterrupted
 from ssno.training.task import Task
 
 STEPS_LOGGED_PER_EPOCH = 10

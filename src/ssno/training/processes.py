@@ -1,17 +1,23 @@
-"""Several processes that train one model, each on its share of every batch.
+"""The processes of a training: several that train one model, and how one is interrupted without losing anything.
 
     ssno train ks --nproc 2                            on one machine (`ssno.training.processes`)
     torchrun --nproc-per-node 2 -m ssno train ks           on several
 
 A process that was not launched with others (`ssno.base.distributed_env`) has nothing to do.
-Gradients are averaged by PyTorch's DistributedDataParallel.
+Gradients are averaged by DistributedDataParallel. Ctrl-C, SIGTERM and a set time let the current batch finish.
 """
 
 import logging
 import os
+import signal
+import threading
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
+from types import FrameType, TracebackType
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -21,7 +27,13 @@ from torch.nn.parallel import DistributedDataParallel
 from ssno.base import available_cores
 from ssno.base.device import choose_device
 from ssno.base.distributed_env import is_launched
-from ssno.training.interruption import EXIT_INTERRUPTED
+
+EXIT_INTERRUPTED = 75
+"""Exit code of a run that was interrupted and saved: start it again with `--resume always`."""
+EXIT_DIVERGED = 3
+"""Exit code of a run that met a non-finite loss or gradient."""
+ECHO_SECONDS = 2.0
+"""Under torchrun, Ctrl-C comes from the terminal and again from the launcher."""
 
 
 @dataclass(frozen=True)
@@ -107,3 +119,47 @@ def launch(words: Sequence[str], *, processes: int) -> int:
     except ChildFailedError as failed:
         return next((failure.exitcode for failure in failed.failures.values() if failure.exitcode > 0), 1)
     return 0
+
+
+# Stopping early: the first signal sets a flag that the loop looks at after each batch; a second one, later than a
+# launcher would take to pass the first one on again, interrupts at once.
+
+
+class TrainingInterrupted(Exception):
+    """A signal asked the run to stop; it is saved and can be resumed."""
+
+
+class TrainingDiverged(RuntimeError):
+    """A loss or gradient is not finite; the last good checkpoint is kept."""
+
+
+class Interruption:
+    """Inside this context, SIGINT and SIGTERM set `asked` instead of ending the process; so does the time `stop_at`."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self, *, stop_at: datetime | None = None) -> None:
+        self.stop_at = stop_at
+        self.signalled = False
+        self.asked_at = 0.0
+        self._previous: dict[signal.Signals, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop after this batch."""
+        return self.signalled or (self.stop_at is not None and datetime.now() >= self.stop_at)
+
+    def __enter__(self) -> "Interruption":
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
+            self._previous = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.signalled and time.monotonic() - self.asked_at >= ECHO_SECONDS:
+            raise KeyboardInterrupt
+        if not self.signalled:
+            self.signalled, self.asked_at = True, time.monotonic()

@@ -17,10 +17,9 @@ from ssno.runs.lock import claimed, clear
 from ssno.runs.log import Logger, check_loggers
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
-from ssno.training.interruption import TrainingDiverged, TrainingInterrupted
 from ssno.training.log import Reporter, Silent, reporter_for
 from ssno.training.loop import Loop
-from ssno.training.processes import join_processes
+from ssno.training.processes import TrainingDiverged, TrainingInterrupted, join_processes
 from ssno.training.task import Task, task_for
 
 
@@ -47,16 +46,15 @@ def train(
 
     Args:
         model: a description such as `SSNOConfig()`, which the recipe completes for these data, as `ssno train` does; or
-            a built model, or any module that maps (batch, time, channel, *grid) slot by slot, taken as it is; or a
-            whole `Run`, which also says which data and options.
+            a built model, or any module that maps (batch, time, channel, *grid) step by step, taken as it is; or a
+            `Run`, which also describes data and options.
         data: training trajectories; `Trajectories.from_array` makes them of your own array.
         valid: trajectories that pick the best weights; by default the last tenth of `data` is held out.
         recipe: "fast" (ours) or "paper"; `changes` override single options: `epochs=50, noise_std=0`.
         options: all options at once, instead of a recipe.
-        window: protocol and number of given frames; by default the first K frames, K being the model's memory.
-        context_time: known fields of a slot are those of its own frame ("input") or of the one it predicts ("target");
-        by
-            default what is usual for the dataset.
+        window: protocol and number of input frames; by default the first K frames, K being the model's memory.
+        context_time: whether the context fields of a time step are those of its "input" frame or of the "target" frame
+            that it predicts; by default what is usual for the dataset.
         folder: where checkpoints, weights and log go; None writes nothing.
         resume: go on from the last checkpoint in `folder`. Options must be those of the run, except those that may
             change (`ssno.runs.run`).
