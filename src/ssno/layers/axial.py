@@ -376,7 +376,7 @@ class ProductAxialScan(GridScan):
 
 def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:
     """Weights of a two-way scan with both kernels in one, where the line is a circle; elsewhere as they are."""
-    if weights.taps is None or not weights.periodic or len(weights.blocks) == 1:
+    if weights.taps is None or not weights.periodic() or len(weights.blocks) == 1:
         return weights
     ahead, back = weights.taps
     ends = None if weights.ends is None else weights.ends.sum(1, keepdim=True)

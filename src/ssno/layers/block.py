@@ -110,13 +110,15 @@ class DiscretisedKernels(NamedTuple):
     ends: Float[Tensor, "h d l"] | None = None
     """What a learned value outside a line adds to its scan."""
 
-    @property
     def directions(self) -> tuple[Direction, ...]:
         return tuple(block.direction for block in self.blocks)
 
-    @property
     def periodic(self) -> bool:
         return self.blocks[0].boundary not in ENDS or self.sampling.extension is not None
+
+    def with_taps(self, taps: Float[Tensor, "d h l"]) -> "DiscretisedKernels":
+        """The same scan with other taps. PyTorch 2.8 cannot compile `_replace`, nor properties of a named tuple."""
+        return DiscretisedKernels(self.blocks, self.sampling, taps, self.mix, self.bias, self.matrix, self.ends)
 
     def scan(self, x: Float[Tensor, "h o l i"]) -> Float[Tensor, "h d o l i"]:
         """kernel * x + skip x along l, with every block in its direction."""
@@ -133,7 +135,7 @@ class DiscretisedKernels(NamedTuple):
             y = carried.to(x.dtype).unflatten(3, (outer, -1)).transpose(2, 3)
         else:
             method = self.blocks[0].method
-            y = scan_taps(x, self.taps, self.directions, periodic=self.periodic, method=method, matrix=self.matrix)
+            y = scan_taps(x, self.taps, self.directions(), periodic=self.periodic(), method=method, matrix=self.matrix)
         y = y if extension is None else y[:, :, :, : y.shape[3] // 2]
         y = y.reshape(channels, -1, outer, length, inner)
         return y if self.ends is None else y + self.ends[:, :, None, :, None].to(y.dtype)
@@ -150,7 +152,7 @@ class DiscretisedKernels(NamedTuple):
         """The same, prepared for repeated scans of `lines` lines."""
         if self.taps is None:
             return self
-        return self._replace(matrix=prepared_taps(self.taps, self.directions, periodic=self.periodic, lines=lines))
+        return self._replace(matrix=prepared_taps(self.taps, self.directions(), periodic=self.periodic(), lines=lines))
 
 
 def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[DiscretisedKernels]:
@@ -213,8 +215,8 @@ def gated_scan(
         out = gated_scan(lines, weights, residual_weight=residual_weight)
         return out.view(channels, length, outer, inner).transpose(1, 2)
     if torch.is_grad_enabled() and weights.scanned_natively(x):
-        turned, taps = turned_round(weights.directions), weights.taps
-        return GatedScanFunction.apply(x, taps, weights.mix, weights.bias, turned, weights.periodic, residual_weight)
+        turned, taps = turned_round(weights.directions()), weights.taps
+        return GatedScanFunction.apply(x, taps, weights.mix, weights.bias, turned, weights.periodic(), residual_weight)
     residual = x.reshape(channels, -1)
     out = gate(
         weights.scan(x).flatten(2), weights.mix, weights.bias, residual=residual, residual_weight=residual_weight

@@ -272,7 +272,7 @@ class TemporalMemory(nn.Module):
         assert weights.taps is not None
         taps = functional.pad(weights.taps[..., :steps], (0, max(0, steps - self.window)))
         lines = features.reshape(features.shape[0], -1, steps, 1)
-        out = gated_scan(lines, weights._replace(taps=taps)).view(features.shape)
+        out = gated_scan(lines, weights.with_taps(taps)).view(features.shape)
         return features + out if self.residual else out
 
     def newest(

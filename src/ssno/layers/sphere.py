@@ -108,7 +108,7 @@ def responses(weights: DiscretisedKernels, degrees: int) -> Complex[Tensor, "d h
     assert taps is not None, "states are never carried around a circle"
     wave = torch.arange(degrees, device=taps.device) % taps.shape[-1]
     spectrum = torch.fft.fft(taps)[..., wave]
-    backward = torch.tensor([one == "backward" for one in weights.directions], device=taps.device)
+    backward = torch.tensor([one == "backward" for one in weights.directions()], device=taps.device)
     return torch.where(backward[:, None, None], spectrum.conj(), spectrum)
 
 
@@ -252,7 +252,7 @@ def over_poles(
     taps = weights.taps
     assert taps is not None, "states are never carried around a circle"
     ahead = torch.arange(nlat, device=field.device)[:, None] - torch.arange(circle, device=field.device)
-    signs = [1 if direction == "forward" else -1 for direction in weights.directions]
+    signs = [1 if direction == "forward" else -1 for direction in weights.directions()]
     matrices = torch.stack([one[:, (sign * ahead) % circle] for one, sign in zip(taps, signs, strict=True)], dim=1)
     lines = great_circles(field).flatten(2)  # h c (lon b)
     y = torch.bmm(matrices.flatten(1, 2), lines).view(channels, len(signs), -1)

@@ -229,7 +229,8 @@ class SSNO(MemoryOperator, Pretrained):
             film = self.film(parameters)
         fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
         features = to_activation_dtype(self.lift(fields.movedim(0, -1)))
-        for number, (block, known) in enumerate(zip(self.blocks_before, weights.blocks, strict=False)):
+        first = weights.blocks[: len(self.blocks_before)]
+        for number, (block, known) in enumerate(zip(self.blocks_before, first, strict=True)):
             features = block(features, weights=known)
             if film is not None:
                 features = modulated(features, film[:, number])
