@@ -12,7 +12,7 @@ from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat import AdvectionDiffusion, Heat, HeatBox, LinearProblem
 from ssno.pde.problems.kt_foil import KTFoil, flow_of
-from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
 from ssno.pde.problems.spectral_problem import SpectralProblem
@@ -35,6 +35,7 @@ __all__ = [
     "HeatBox",
     "KTFoil",
     "KuramotoSivashinsky",
+    "KuramotoSivashinskyAttractor",
     "LinearProblem",
     "OnProgress",
     "Parameters",
