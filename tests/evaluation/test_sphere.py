@@ -53,7 +53,7 @@ def test_areas_sum_to_one_and_only_spheres_have_them(public) -> None:
     assert area is not None
     assert float(area.sum()) * 64 == pytest.approx(1, abs=1e-12)
     assert Trajectories.from_array(torch.zeros(1, 2, 1, 4, 4)).quadrature_weights is None
-    with pytest.raises(ValueError, match="these scores are for a sphere"):
+    with pytest.raises(ValueError, match="area-weighted scores need a sphere"):
         score_rule(mean_rule, Trajectories.from_array(torch.zeros(1, 2, 1, 4, 4)), torch.zeros(1, 2, 1, 4, 4))
 
 
