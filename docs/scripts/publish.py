@@ -15,6 +15,7 @@ from typing import Any
 
 import tyro
 
+from ssno.data.datasets import DATASETS, PRESETS, build_plan, folder_name
 from ssno.data.load import find
 from ssno.data.manifest import DESCRIPTION, read_manifest
 from ssno.data.options import DataOptions

@@ -117,7 +117,7 @@ def test_a_missing_one_is_made_by_a_command(tmp_path: Path) -> None:
 
 
 def test_evaluations_from_before_0_2_have_their_divergences(tmp_path) -> None:
-    path = store(WHOLE, tmp_path / "evaluation.json")
+    path = write_evaluation(WHOLE, tmp_path / "evaluation.json")
     text = path.read_text().replace('"divergences"', '"runaways"').replace('"not finite"', '"runaway"')
     path.write_text(text)
     assert '"runaways"' in text
