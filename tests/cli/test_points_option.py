@@ -70,7 +70,7 @@ def test_evaluate_scores_on_that_grid(place, capsys) -> None:
 def test_a_grid_that_the_data_do_not_have_is_refused(place, capsys) -> None:
     with pytest.raises(SystemExit):
         main(["evaluate", str(place / "run"), "--resolution", "40"])
-    assert "`points` along x must be between 1 and 32, got 40" in capsys.readouterr().err
+    assert "`resolution` along x must be between 1 and 32, got 40" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["evaluate", str(place / "run"), "--resolution", "16", "8", "4"])
     assert "`points` must have one number per axis (2), got (16, 8, 4)" in capsys.readouterr().err

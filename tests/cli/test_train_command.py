@@ -274,7 +274,7 @@ def test_wrong_descriptions_are_refused(here, capsys, content, message) -> None:
     [
         (["--model", "unet", "--data.resolution", "8"], "--model ssno takes any grid"),
         (["--model", "ffno", "--model.n-modes", "40"], "n_modes = 40"),
-        (["--stop-after", "0"], "`stop_after` must be a number of steps from 1 on, got 0"),
+        (["--stop-after", "0"], "`stop_after` must be at least 1, got 0"),
     ],
 )
 def test_a_refused_training_leaves_nothing_behind(here, capsys, words, message) -> None:

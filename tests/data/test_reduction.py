@@ -76,9 +76,9 @@ def test_one_number_scales_all_axes_and_a_tuple_sets_each() -> None:
 @pytest.mark.parametrize(
     ("points", "how", "message"),
     [
-        (5, "stride", "`points` along x must divide 16 for reduction 'stride', got 5"),
-        (5, "mean", "`points` along x must divide 16 for reduction 'mean', got 5"),
-        (32, "stride", "`points` along x must be between 1 and 16, got 32"),
+        (5, "stride", "`resolution` along x must divide 16 for reduction 'stride', got 5"),
+        (5, "mean", "`resolution` along x must divide 16 for reduction 'mean', got 5"),
+        (32, "stride", "`resolution` along x must be between 1 and 16, got 32"),
         ((8, 8), "stride", r"`points` must have one number per axis \(1\)"),
         (8, "median", "`reduction` must be one of 'stride', 'mean', 'spectral', got 'median'"),
     ],

@@ -85,7 +85,7 @@ def test_a_dry_run_foresees_and_writes_nothing(make_run, capsys) -> None:
     [
         (["evaluate"], "`runs`: give the folder of at least one run"),
         (["evaluate", "a", "--ensemble"], "`--ensemble` needs at least 2 runs, got 1"),
-        (["evaluate", "nowhere"], "`nowhere` holds no model"),
+        (["evaluate", "nowhere"], "There is no run or saved model in nowhere"),
         (["compare"], "`runs`: give the folders of evaluated runs"),
         (["evaluate", "a", "--batch-size", "-1"], "`--batch-size` must be at least 1, got -1"),
         (["compare", "a", "--metrics"], "`--metrics` needs at least one name"),

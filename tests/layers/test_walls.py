@@ -133,7 +133,7 @@ def test_learned_values_stream_and_freeze_and_export() -> None:
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_boundaries_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="`boundary` must be one for all axes, or one for each of the 2"):
+    with pytest.raises(ValueError, match="`boundary` must be one for all axes, or one per axis \\(2\\)"):
         SSNOConfig(n_dims=2, boundary=("zero",))
     with pytest.raises(ValueError, match="`boundary='neumann'` sums infinitely many images, which needs damping > 0"):
         SSNOConfig(boundary="neumann", modes=ModeOptions(damping="absent"))

@@ -67,7 +67,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match="is not a regular file"):
         SSNO.from_pretrained(tmp_path)
     (tmp_path / "config.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"holds no model: .*config.json is missing"):
+    with pytest.raises(FileNotFoundError, match=r"There is no run or saved model in .*config.json does not exist"):
         SSNO.from_pretrained(tmp_path)
 
 

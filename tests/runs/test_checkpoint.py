@@ -92,10 +92,10 @@ def test_missing_checkpoints_are_named(tmp_path) -> None:
         ({"tensors": {}}, "is not complete"),
         ({"progress": {"epoch": "one"}}, "The progress .* is damaged: `progress.epoch` must be int, got 'one'"),
         ({"progress": {"best": [1]}}, r"The progress .* is damaged: `progress.best` must be float, got \[1\]"),
-        ({"progress": {"step": -1}}, "The progress .* is damaged: `progress.step` must be a count from 0 on, got -1"),
+        ({"progress": {"step": -1}}, "The progress .* is damaged: `progress.step` must be at least 0, got -1"),
         (
             {"progress": {"best_epoch": 2**70}},
-            "`progress.best_epoch` must be a count from -1 on, got 11805916",
+            "`progress.best_epoch` must be at least -1, got 11805916",
         ),
         ({"progress": {"epoch": 1, "surprise": 2}}, "The progress .* is damaged: Unknown name `progress.surprise`"),
     ],

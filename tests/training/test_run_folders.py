@@ -211,7 +211,7 @@ def test_the_rehearsal_changes_nothing_of_the_run(tmp_path, waves, valid_waves, 
 
 @pytest.mark.parametrize("steps", [0, -3])
 def test_stopping_before_the_first_step_is_refused(tmp_path, waves, valid_waves, steps) -> None:
-    with pytest.raises(ValueError, match=f"`stop_after` must be a number of steps from 1 on, got {steps}"):
+    with pytest.raises(ValueError, match=f"`stop_after` must be at least 1, got {steps}"):
         train(tiny(), waves, valid=valid_waves, folder=tmp_path / "one", stop_after=steps)
     assert not (tmp_path / "one").exists()
 

@@ -116,7 +116,7 @@ def test_grids_that_make_no_sense_are_refused(waves) -> None:
     with pytest.raises(ValueError, match="names 32 points along x, but the data have 16: there is nothing to learn"):
         train(TINY, waves, grids=(8, 32))
     square = Trajectories.from_array(np.zeros((2, 5, 1, 16, 6), np.float32), name="flat")
-    with pytest.raises(ValueError, match="names 4 points along x, which does not scale 16 x 6"):
+    with pytest.raises(ValueError, match="names 4 points along x, which does not divide 16 x 6 evenly"):
         on_grids(square, (4,))
     walled = replace(waves, axes=tuple(replace(axis, periodic=False) for axis in waves.axes))
     assert on_grids(walled, (8,))[0].shape[-1] == 8

@@ -6,6 +6,7 @@ What a dry run foresees has the same names everywhere, in Python and in JSON: `s
 import hashlib
 import math
 import re
+from pathlib import Path
 
 
 def duration(seconds: float) -> str:
@@ -74,3 +75,8 @@ def as_file_name(name: str) -> str:
     if kept == name:
         return name
     return f"{kept}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def stem(path: Path) -> str:
+    """A file's name without its ending; a folder's name may contain dots."""
+    return path.name if path.is_dir() else path.stem

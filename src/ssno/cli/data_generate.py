@@ -50,15 +50,15 @@ class Request:
     )
     """Folder to write. An interrupted generation in it is continued."""
     jobs: Best = None
-    """Single-threaded processes: one per core, where that pays."""
+    """Worker processes, single-threaded; by default one per core where that is faster."""
     batch: Best = None
     """Trajectories solved at once. Changes the speed, not the numbers."""
     per_shard: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: by size)")] = None
     """Trajectories per file."""
     shard: str = "1/1"
-    """i/n makes the i-th of n parts, for job arrays. Whoever finishes last writes the manifest."""
+    """i/n makes the i-th of n parts, for job arrays. The last job to finish writes the manifest."""
     dry_run: bool = False
-    """Say what it would cost, and write nothing."""
+    """Estimate time, memory and disk, and write nothing."""
     json: bool = False
     """Print the result as JSON."""
 

@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from ssno.base.formatting import stem
 from ssno.base.terminal import Console
 from ssno.data.readers.inspection import MOST, Inspection, inspect_data, sampled
 from ssno.data.readers.protocol import WHOLE, ReadOptions
@@ -63,11 +64,6 @@ def inspect(
         print(json_format.dumps(to_json(found, drawn), indent=1))
     else:
         show(found, drawn)
-
-
-def stem(path: Path) -> str:
-    """A file's name without its ending; a folder's name may contain dots."""
-    return path.name if path.is_dir() else path.stem
 
 
 def to_json(found: Inspection, drawn: Path | None) -> dict[str, Any]:

@@ -62,19 +62,18 @@ def evaluate(
     Args:
         runs: Folders of training runs, or of their checkpoints (runs/NAME/last); names of bundled checkpoints.
         split: train, valid or test.
-        resolution: Evaluate on a coarser grid of the stored data, --resolution 100, or one number per axis,
-        --resolution 96 64:
-            every n-th point where that fits, else (periodic fields) what that grid resolves.
+        resolution: Evaluate on a coarser grid of the stored data, --resolution 100, or one number per axis:
+            every n-th point where that fits, else spectral resampling of periodic fields.
         time_index: Frames to use, START:STOP:STEP.
-        max_trajectories: Only the first so many.
+        max_trajectories: Evaluate only the first N trajectories.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         read: How to read those other data, where neither the file says it nor the run.
-        solver: Also score the solver that made the data: on the model's grid, and within the model's time.
-        ensemble: Also score all runs together: the mean of their forecasts, and how honest their spread is.
+        solver: Also score the solver that made the data: at the model's resolution, and at the model's run time.
+        ensemble: Also score all runs together: the mean of their forecasts, and the calibration of their spread.
         batch_size: Trajectories at once; changes memory, not results.
-        precision: Numbers the models compute in: float32, bf16 or float64; by default those of their weights.
+        precision: Floating-point format: float32, bf16 or float64; by default that of the weights.
         csv: Write a CSV file, one line per forecaster, all digits. Replaces an earlier table, no other file.
-        latex: Write a LaTeX table (booktabs), likewise.
+        latex: Write a LaTeX table (booktabs). Replaces an earlier table, no other file.
         dry_run: Say what would be evaluated, how long it takes and how much memory; write nothing.
         json: Print the evaluations as JSON.
     """

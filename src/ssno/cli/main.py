@@ -109,14 +109,14 @@ VERBS = {
     "demo": Verb(
         "demo",
         "demo",
-        "The whole story in minutes: data, training, comparison, pictures.",
+        "Demonstration in minutes: data, training, comparison, figures.",
         computes=True,
         interrupted=TRAINING_INTERRUPTED,
     ),
     "data generate": Verb("data_generate", "generate", "Make a dataset with our own solvers."),
-    "data inspect": Verb("data_inspect", "inspect", "Look into a file: axes, fields, ranges, problems, pictures."),
-    "data animate": Verb("data_files", "animate", "Data as moving pictures, without a model."),
-    "data convert": Verb("data_files", "convert", "Write a file of yours in our layout."),
+    "data inspect": Verb("data_inspect", "inspect", "Inspect a file: axes, fields, ranges, problems, figures."),
+    "data animate": Verb("data_files", "animate", "Animate data, without a model."),
+    "data convert": Verb("data_files", "convert", "Convert a file to ssno's HDF5 layout."),
     "data verify": Verb("data_files", "verify", "Check every byte of a dataset."),
     "models": Verb("models", "models", "List the models with their parameters."),
     "train": Verb("train", "train", "Train a model; resume a run.", raw=True, interrupted=TRAINING_INTERRUPTED),
@@ -127,7 +127,9 @@ VERBS = {
         computes=True,
         interrupted=TRAINING_INTERRUPTED,
     ),
-    "evaluate": Verb("evaluate", "evaluate", "Score runs with every metric, beside rules and solvers.", computes=True),
+    "evaluate": Verb(
+        "evaluate", "evaluate", "Score runs with every metric, beside trivial forecasts and the solver.", computes=True
+    ),
     "compare": Verb("compare", "compare", "Evaluated runs in one table; seeds of a model together."),
     "predict": Verb("predict", "predict", "Forecast without truth, any number of steps, into a file.", computes=True),
     "rollout": Verb(

@@ -94,7 +94,7 @@ def warn_of_horizon(run: RunFolder, steps: int) -> None:
     """Say before a forecast starts that it is to go further than training did."""
     told = horizon_words(run.trained_steps, steps)
     if told is not None:
-        say(f"ssno: {run.name} was {told}. What leaves the training data on the way is named at the end.")
+        say(f"ssno: {run.name} was {told}. Departures from the range of the training data are reported at the end.")
 
 
 @contextmanager

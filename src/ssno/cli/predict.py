@@ -50,21 +50,20 @@ def predict(
 
     Args:
         run: Folder of a training run, or the name of a bundled checkpoint.
-        input: A file (HDF5, NetCDF, NPZ, NPY, MAT), a Zarr store, a folder, or a dataset's name.
+        input: A file (HDF5, NetCDF, NPZ, NPY, MAT, CSV, VTK, PyTorch), a Zarr store, a folder, or a dataset's name.
         output: The new HDF5 file.
         steps: Frames to predict.
         input_frames: Predict after this many frames of the input; by default after all. Context fields are also read
             after them.
-        trajectories: Trajectories to forecast; all if not said.
+        trajectories: Trajectories to forecast; all by default.
         split: Which part of a divided dataset: train, valid, test or all.
-        resolution: Coarsen the input to this many points along the first axis, or along each: every n-th point where
-        that
-            fits, else (periodic fields) what that grid resolves.
+        resolution: Coarsen the input to this many points along the first axis, or along each: every n-th point
+            where that fits, else spectral resampling of periodic fields.
         time_index: Frames of the input to use, start:stop:step; by default what the literature uses.
         time_step: Time between frames, if the input has a single one.
         read: What neither the file says nor the run: without these, the input is read as the run's own data were.
         batch_size: Trajectories forecast together.
-        precision: Numbers the model computes in: float32, bf16 or float64; by default those of its weights.
+        precision: Floating-point format: float32, bf16 or float64; by default that of the weights.
         overwrite: Replace the output if it exists.
         on_divergence: When a trajectory diverges (non-finite, or ten times larger than the data): stop, and write the
             frames before of all trajectories; or continue, and write all steps.

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from ssno.base import byte_size, cost_rows, duration, require_one_of
 from ssno.base.distributed_env import is_first
-from ssno.base.formatting import printable
+from ssno.base.formatting import printable, stem
 from ssno.base.terminal import Console
 from ssno.cli.main import VERBS, say
 from ssno.cli.main import run as run_command
@@ -129,13 +129,14 @@ Resume = Literal["never", "auto", "always"]
 class Command(Generic[ModelConfig]):
     """Train a model to forecast trajectories, or resume a run.
 
-    `--model NAME` chooses the model (`ssno models` lists them; NAME:tiny is its smallest size), `--recipe fast|paper`
-    the defaults of --train.*, `--config FILE` takes everything from a file. Options given here override all of them.
+    `--model NAME` chooses the model (`ssno models` lists them; NAME:tiny is its smallest size); `--model NAME --help`
+    shows its options. `--recipe fast|paper` sets the defaults of --train.* and, for fast, of the model's boundary,
+    coordinates and modes; `--config FILE` takes everything from a file. Options given here override all of them.
     A run is written to ./runs/NAME: config.json, model.safetensors, last/ and best/ checkpoints, metrics.jsonl. Ctrl-C
     and SIGTERM save and exit with code 75; a run that diverges keeps its last good checkpoint and exits with code 3.
     """
 
-    dataset: tyro.conf.Positional[str] = "ks"
+    dataset: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATASET")] = "ks"
     """A dataset's name, looked up in ./data, or a file or folder of your own."""
     run: Annotated[Run[ModelConfig], tyro.conf.arg(name="")] = field(default_factory=Run)
     name: str | None = None
@@ -151,7 +152,7 @@ class Command(Generic[ModelConfig]):
     dry_run: bool = False
     """Measure a few steps, forecast time, memory and disk, and write nothing."""
     check_resume: bool = False
-    """Prove on this run that a kill and a resume change nothing, bit by bit; writes nothing."""
+    """Test on this run that resuming after a kill is bitwise exact; writes nothing."""
     stop_after: int | None = None
     """Stop after this many steps of the run in total, as if interrupted."""
     nproc: int = 1
@@ -197,10 +198,16 @@ def train(arguments: list[str]) -> None:
         execute(call)
 
 
+def run_name(call: Call, run: Run[Any]) -> str:
+    """Dataset and model; the file or folder that was read stands for a dataset that is not named."""
+    data = run.data.name if "data.name" in call.overrides else run.data.path or run.data.name
+    return f"{stem(Path(data))}-{run.model.name}"
+
+
 def execute(call: Call) -> None:
     """Train, resume, check or estimate, as the command says."""
     command, run = call.command, call.run()
-    folder = command.out / (command.name or f"{Path(run.data.name).stem}-{run.model.name}")
+    folder = command.out / (command.name or run_name(call, run))
     resume = command.resume == "always" or (command.resume == "auto" and is_run(folder))
     end = None if command.stop_at is None else moment(command.stop_at, datetime.now(), option="--stop-at")
     if run.start_from is not None:

@@ -118,15 +118,15 @@ class Reduction:
 
     def _reduced(self, axis: Axis, points: int) -> Axis:
         if not 1 <= points <= axis.points:
-            raise ValueError(f"`points` along {axis.name} must be between 1 and {axis.points}, got {points}.")
+            raise ValueError(f"`resolution` along {axis.name} must be between 1 and {axis.points}, got {points}.")
         if self.how == "spectral":
             if not axis.periodic:
                 raise ValueError(f"Spectral reduction needs a periodic axis, {axis.name} is not. Use 'mean'.")
             return replace(axis, points=points)
         if axis.points % points:
             raise ValueError(
-                f"`points` along {axis.name} must divide {axis.points} for reduction {self.how!r}, "
-                f"got {points}. Use reduction='spectral' for other sizes of a periodic grid."
+                f"`resolution` along {axis.name} must divide {axis.points} for reduction {self.how!r}, "
+                f"got {points}. Periodic grids can have other sizes with the reduction 'spectral'."
             )
         shift = (axis.points // points - 1) / 2 * axis.spacing if self.how == "mean" else 0.0
         return replace(axis, points=points, offset=axis.offset + shift)

@@ -63,7 +63,7 @@ class Window:
     """Input frames: as many as the model looks at (first_k), one (memno), `given` (fno), or all up to the last
     `horizon` (ffno)."""
     size: int = 4
-    """Frames that one prediction looks at, the newest included; 0 as 1."""
+    """Number of input frames K (0 counts as 1); the window of the model's memory unless given."""
     score_last: int | None = None
     """Count only this many last frames in errors; None for all that are predicted."""
     given: int = 10
@@ -94,7 +94,8 @@ class Window:
         if frames < need[self.protocol]:
             raise ValueError(
                 f"Protocol {self.protocol!r} with window {self.size} needs trajectories of at least "
-                f"{need[self.protocol]} frames, these have {frames}. Use a smaller window or a finer `time_index`."
+                f"{need[self.protocol]} frames, these have {frames}. Use a smaller window, or a "
+                "`time_index` that keeps more frames."
             )
         given = range(start - self.seen if self.protocol == "ffno" else 0, start)
         predicted = range(start, start + self.horizon if self.protocol == "fno" else frames)
@@ -139,9 +140,9 @@ def sliding_windows(frames: Float[Tensor, "n t c *grid"], size: int) -> Float[Te
 #     torus-li          20                       64        1e-3    -             first 1000 / last 200
 #     torus-vis         200 -> 20 (0::10)        64        1e-3    target        groups in the file
 #     torus-vis-force   200 -> 20 (0::10)        64        1e-3    target        groups in the file
-#     ce-rm             21 -> 11 (0::2)          64        1e-3    same          first 1000 / last 200
-#     gce-rt            11                       64        1e-3    same          first 1000 / last 200
-#  kt-foil        2                     all    0    -          as stored; coordinates are not disturbed
+#     ce-rm             21 -> 11 (0::2)          64        1e-3    input         first 1000 / last 200
+#     gce-rt            11                       64        1e-3    input         first 1000 / last 200
+#     kt-foil           2                        all       0       -             as stored; coordinates get no noise
 #     airfrans          2                        all       0       -             by its manifest; AirfRANS.pt: 800 / 200
 #
 # Every entry can be overridden where it is used. Datasets that are not listed use everything as it is stored. Our own

@@ -52,7 +52,7 @@ def group_by_seed(evaluations: Sequence[Evaluation], metrics: Sequence[str]) -> 
         seeds = [member.seed for member in members if member.seed is not None]
         if len(set(seeds)) < len(seeds):
             runs = " and ".join(member.name for member in members)
-            raise ValueError(f"{runs} are one model trained with the same seed: they are one sample, not several.")
+            raise ValueError(f"{runs} are one model trained with the same seed, which counts once. Give other seeds.")
         label = _label(members[0])
         for metric in metrics:
             if metric not in members[0].scores.means:

@@ -173,7 +173,7 @@ def predict(
     require_positive("batch_size", batch_size)
     require_one_of("on_divergence", on_divergence, get_args(OnDivergence))
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists already. Choose another name, or pass `overwrite=True`.")
+        raise FileExistsError(f"{path} exists already. Choose another name, or overwrite it (`overwrite=True`).")
     if path.exists() and is_source(path, data):
         raise FileExistsError(f"{path} has the data to start from, so it is never replaced. Choose another name.")
     job = plan_prediction(forecaster, data, steps=steps, input_frames=input_frames, time_step=time_step)

@@ -95,7 +95,7 @@ def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tup
     """One boundary for every axis, from one for all or one for each."""
     each = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
     if len(each) != axes:
-        raise ValueError(f"`boundary` must be one for all axes, or one for each of the {axes}, got {boundary!r}.")
+        raise ValueError(f"`boundary` must be one for all axes, or one per axis ({axes}), got {boundary!r}.")
     for one in each:
         require_one_of("boundary", one, get_args(Boundary))
     return each

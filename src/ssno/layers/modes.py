@@ -55,9 +55,10 @@ class ModeOptions:
     initialisation: Initialisation = "legs"
     """Starting frequencies: evenly spaced (lin), inverse law (inv), HiPPO-LegS (legs), or those of the grid (grid)."""
     discretisation: Discretisation = "zoh"
-    """From continuous mode to grid: zero-order hold, bilinear, or exact for every wave of a circle."""
+    """From continuous mode to grid: zero-order hold, bilinear, or exact in Fourier space (periodic axes)."""
     resolution_transfer: Transfer = "spectrum"
-    """On grids other than the learned one: the same spectrum in its band, or the continuous kernel sampled anew."""
+    """On grids other than the learned one: the same transfer function up to its Nyquist frequency (spectrum), or the
+    continuous kernel sampled again (resample)."""
     dt_min: float = 1e-3
     """Smallest step at the start; steps are drawn log-uniform between `dt_min` and `dt_max`, one per channel."""
     dt_max: float = 1e-1

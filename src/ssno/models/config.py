@@ -52,8 +52,8 @@ class OperatorConfig(abc.ABC):
     """How commands and files call the model with the default fields."""
     variants: ClassVar[Mapping[str, ModelVariant]] = {}
     """Other models that this configuration describes, by name."""
-    origin: ClassVar[str] = "the SS-NO paper"
-    """Where the model comes from."""
+    origin: ClassVar[str] = "your own"
+    """Where the model comes from: a paper, or a project."""
     geometries: ClassVar[tuple[str, ...]] = ("cartesian", "sphere")
     """Kinds of grids that the model takes; on the sphere most see a rectangle of colatitude and longitude."""
     smallest: ClassVar[Mapping[str, Any]] = {}

@@ -106,9 +106,7 @@ def read_model_document(folder: str | Path) -> dict[str, Any]:
     try:
         content = read_document(path, format=FORMAT, versions=(1, VERSION), remedy="Save the model again.")
     except FileNotFoundError:
-        raise FileNotFoundError(
-            f"`{folder}` holds no model: {path} is missing. Write one with `save_pretrained`."
-        ) from None
+        raise FileNotFoundError(f"There is no run or saved model in {folder}: {path} does not exist.") from None
     if not isinstance(content.get("config"), dict):
         raise ValueError(f"{path} lacks the configuration of the model. It may be damaged; save the model again.")
     if content["version"] == 1:  # in the words of before 0.2

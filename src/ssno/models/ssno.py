@@ -65,6 +65,7 @@ class SSNOConfig(GridConfig):
     """A State Space Neural Operator. The defaults are the paper's model: 203,713 parameters in 1D, 369,665 in 2D."""
 
     model_name: ClassVar[str] = "ssno"
+    origin: ClassVar[str] = "the SS-NO paper"
     variants: ClassVar[Mapping[str, ModelVariant]] = {
         "ssno-uni": ModelVariant(
             "SS-NO with forward scans only: 203,713 parameters in 1D and 369,665 in 2D, as many as SS-NO has.",
@@ -80,11 +81,14 @@ class SSNOConfig(GridConfig):
             {"block": BlockOptions("parallel")},
         ),
         "ssno-product": ModelVariant(
-            "SS-NO with products of scans: 170,433 parameters in 1D, 303,105 in 2D.", {"block": BlockOptions("product")}
+            "SS-NO with products of scans: 170,433 parameters in 1D, 303,105 in 2D.",
+            {"block": BlockOptions("product")},
+            origin="this project",
         ),
         "ssno-selective": ModelVariant(
             "SS-NO whose modes follow the input: 273,345 parameters in 1D, 508,929 in 2D.",
             {"modes": ModeOptions(selective=True)},
+            origin="the outlook of the SS-NO paper",
         ),
     }
     smallest: ClassVar[Mapping[str, Any]] = {
@@ -114,11 +118,11 @@ class SSNOConfig(GridConfig):
     (periodic-truncated), a mirror image as at a wall, of the same sign (neumann) or the opposite one (dirichlet), or
     a constant per channel (learned). One for all axes, or one for each."""
     conditioning: Conditioning = "planes"
-    """How parameters of a trajectory enter, that is context fields that are constant over the grid: as planes of the
-    input, or as scale and shift of the features after every block (film). Film takes the mean of every context field;
-    what is left of a field that varies stays in the input."""
+    """How parameters of a trajectory (context fields that are constant over the grid) enter: as constant input channels
+    (planes), or as scale and shift of the features after every block (film). Film takes the mean of every context
+    field; what is left of a field that varies stays in the input."""
     reference_spacing: tuple[float, ...] | None = None
-    """Grid spacing per axis at which the steps are in grid units; None makes `spacing` itself the step factor."""
+    """Grid spacing per axis at which the steps dt were learned; None: 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -110,7 +110,9 @@ CompiledStep = Callable[[Sequence[Tensor], Sequence[Tensor]], Nonlinear]
 
 @dataclass(frozen=True)
 class SpectralEquation:
-    """Linear symbol and nonlinear term `factor * nonlinear(modes, time)`, in memory the caller may overwrite.
+    """Linear symbol and nonlinear term `factor * nonlinear(modes, time)`; both take and return Fourier modes.
+
+    Integrators may overwrite what `nonlinear` returns.
 
     `nonlinear=None` means that the equation is linear and every integrator is exact. `factor` is a symbol that
     integrators may fold into their weights. `compiled`, if there is one, makes a compiled ETDRK4 step out of them.

@@ -52,7 +52,7 @@ class Progress:
     def __post_init__(self) -> None:
         for name, least in (("epoch", 0), ("batch", 0), ("step", 0), ("stale", 0), ("best_epoch", -1)):
             if not least <= getattr(self, name) < 2**63:
-                raise ValueError(f"`progress.{name}` must be a count from {least} on, got {getattr(self, name)}.")
+                raise ValueError(f"`progress.{name}` must be at least {least}, got {getattr(self, name)}.")
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:

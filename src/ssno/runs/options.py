@@ -64,9 +64,9 @@ class Unrolling:
     pushforward: tuple[int, ...] = (0,)
     """Times that inputs are replaced by predictions without gradient before the loss is taken, per stage."""
     truncate: int = 0
-    """Truncated back-propagation: end the gradient every so many predicted frames; 0 for never."""
+    """Truncated back-propagation: end the gradient after this many predicted frames; 0 for never."""
     gradient_checkpointing: bool = False
-    """Gradient checkpointing: compute each unrolled step again in the backward pass instead of keeping its inside."""
+    """Gradient checkpointing: recompute each unrolled step in the backward pass instead of storing activations."""
 
     def __post_init__(self) -> None:
         for name in ("teacher_forcing", "frames", "pushforward"):
@@ -166,15 +166,15 @@ class TrainOptions:
     precondition_every: int = 10
     """Steps between updates of SOAP's eigenbases."""
     learning_rate: float = 3e-3
-    """Peak rate."""
+    """Peak learning rate."""
     ssm_learning_rate: float | None = None
-    """Peak rate of state-space dynamics (damping, frequency, step, input weight); None for the same."""
+    """Peak learning rate of state-space dynamics (damping, frequency, step, input weight); None for the same."""
     weight_decay: float = 1e-4
     """Decoupled weight decay; state-space dynamics have none."""
     schedule: Schedule = "one-cycle"
-    """How the rate moves over the run."""
+    """Learning-rate schedule."""
     warmup: float = 0.3
-    """Fraction of the run in which the rate rises (one-cycle: its first part; cosine: linear)."""
+    """Fraction of the run in which the learning rate rises (one-cycle: its first part; cosine: linear)."""
     grad_clip: float = 1.0
     """Largest norm of the gradient; 0 for no clipping."""
     ema: float = 0.0
@@ -184,13 +184,13 @@ class TrainOptions:
     reflect: Reflection = "none"
     """Reflection images of the data that also obey their equation, each shown half of the time: u(-x) or -u(-x)."""
     normalisation: Normalisation = "zscore"
-    """Units the model works in; a training that starts from weights keeps theirs."""
+    """Normalisation of the fields; fine-tuning (`start_from`) keeps that of the checkpoint."""
     refit_normalisation: bool = False
-    """Fit the units to these data even if the training starts from weights, which then meet other numbers."""
+    """Fit the normalisation to these data when fine-tuning, instead of keeping the checkpoint's."""
     predict_increment: bool = True
     """Predict the change since the last frame instead of the frame."""
     loss: Loss = "rel_l2"
-    """Relative error of a frame; or, on clouds of points, mean squares off the wall and on it (volume_surface)."""
+    """Relative error of a frame; or, on point clouds, mean squares of volume and surface points (volume_surface)."""
     surface_weight: float = 1.0
     """Weight of the wall in the loss volume_surface."""
     grids: tuple[int, ...] = ()
@@ -202,7 +202,7 @@ class TrainOptions:
     engine: Engine = "auto"
     """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain); see ssno.native."""
     precision: Precision = "float32"
-    """Numbers: float32; bf16 for activations, weights stay float32; float64 for science. See ssno.native.engine."""
+    """Floating-point format: float32; bf16 for activations (weights stay float32); float64."""
     compile: Compile = "auto"
     """Run the model through torch.compile (auto: on CUDA only); reduce-overhead also replays CUDA graphs."""
     patience: int = 0

@@ -158,13 +158,15 @@ def on_grid(data: Trajectories, points: int) -> Trajectories:
     if points > first.points:
         raise ValueError(
             f"`grids` names {points} points along {first.name}, but the data have {first.points}: there is nothing to "
-            f"learn between them. Read them on a finer grid (`data.points`), or leave {points} out."
+            f"learn between them. Read them on a finer grid (`data.resolution`), or leave {points} out."
         )
     try:
         grid = coarse_points(data.axes, points)
     except ValueError:
         shape = " x ".join(str(axis.points) for axis in data.axes)
-        raise ValueError(f"`grids` names {points} points along {first.name}, which does not scale {shape}.") from None
+        raise ValueError(
+            f"`grids` names {points} points along {first.name}, which does not divide {shape} evenly."
+        ) from None
     how = fitting(data.axes, grid)
     if how == "spectral" and not (data.mask is None and all(axis.periodic for axis in data.axes)):
         raise ValueError(

@@ -61,7 +61,7 @@ class Loop:
         loggers: Collection[Logger] = (),
     ):
         if stop_after is not None and stop_after < 1:
-            raise ValueError(f"`stop_after` must be a number of steps from 1 on, got {stop_after}.")
+            raise ValueError(f"`stop_after` must be at least 1, got {stop_after}.")
         self.task, self.valid, self.options = task, task.valid, task.options
         # Forecasts, and with them validation, have the precision of the weights, whatever a step's activations have.
         weights: Precision = "float64" if task.options.precision == "float64" else "float32"
@@ -321,7 +321,7 @@ class Loop:
             f"Training diverged at step {self.progress.step + 1} (epoch {self.progress.epoch + 1}): loss {loss:g}, "
             f"gradient norm {norm:g}, trajectories {list(batch.samples)}"
             + (f", first bad gradient in {broken[0]}" if broken else "")
-            + f".{kept} Lower `learning_rate`, set `clip`, or look at these trajectories with `ssno data inspect`."
+            + f".{kept} Lower `learning_rate`, set `grad_clip`, or look at these trajectories with `ssno data inspect`."
         )
 
 

@@ -29,10 +29,10 @@ class ReadOptions:
     fields: tuple[str, ...] = ()
     """Names for the channels."""
     context: tuple[str, ...] = ()
-    """Channels or arrays that are known and not predicted: exactly these; "none" for none. "dt" is the time step of
-    each trajectory, where they differ."""
+    """Context fields: channels or arrays that are inputs but not predicted; replaces the default list; "none" for none.
+    "dt" is the time step of each trajectory, where they differ."""
     mask: str | None = None
-    """Array or field that is not zero where there are no data (obstacles, land); "nan": where values are not finite."""
+    """Mask: array or field that is non-zero where there are no data (obstacles, land); "nan": non-finite values."""
     dt: float | None = None
     """Time between frames."""
     times: str | None = None
@@ -44,9 +44,9 @@ class ReadOptions:
     coordinates: tuple[str, ...] = ()
     """Names of the arrays that hold the coordinates of the space axes, in that order."""
     periodic: Periodic = True
-    """Axes that repeat, by name ("x"); "none", or False, if all have walls."""
+    """Periodic axes, by name ("x"); all, or none."""
     viscosity: float | None = None
-    """Viscosity of KS data, whose files do not say."""
+    """Viscosity of KS files that do not store it."""
 
     def __post_init__(self) -> None:
         for name in ("dt", "resample"):

@@ -85,12 +85,14 @@ class _File:
         self.order = "<" if root.get("byte_order", "LittleEndian") == "LittleEndian" else ">"
         if (word := root.get("header_type", "UInt32")) not in HEADERS:
             raise DataError(
-                f"{path} has headers of {word!r}; only {' and '.join(HEADERS)} are read. Write it again so."
+                f"{path} has headers of {word!r}; only {' and '.join(HEADERS)} are read. Save it with one of them."
             )
         self.word = np.dtype(self.order + HEADERS[word])
         compressor = root.get("compressor", "")
         if compressor not in COMPRESSORS:
-            raise DataError(f"{path} is compressed by {compressor!r}; only zlib and LZMA are read. Write it again so.")
+            raise DataError(
+                f"{path} is compressed by {compressor!r}; only zlib and LZMA are read. Save it with one of them."
+            )
         self.compressor = COMPRESSORS[compressor]
         if (element := root.find("AppendedData")) is not None and not self.raw:
             self.appended = memoryview((element.text or "").strip().removeprefix("_").encode())

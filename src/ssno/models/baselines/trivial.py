@@ -38,7 +38,7 @@ class TrivialConfig(OperatorConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PersistenceConfig(TrivialConfig):
-    """Tomorrow is like today: predicts the newest frame again."""
+    """Persistence: the newest frame again."""
 
     model_name: ClassVar[str] = "persistence"
 
