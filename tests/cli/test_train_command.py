@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.cli.train import parse
+from ssno.cli.train import parse, run_name
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.runs.run import Run
@@ -428,3 +428,15 @@ def test_processes_end_with_the_code_of_the_one_that_failed(here, monkeypatch) -
     assert subprocess.run([sys.executable, "-c", program], timeout=300).returncode == 2  # PyTorch leaves sockets open
     with pytest.raises(ValueError, match="`processes` must be at least 1, got 0"):
         launch(["ssno"], processes=0)
+
+
+def test_a_run_is_named_after_the_dataset_or_the_folder_it_reads(tmp_path) -> None:
+    (folder := tmp_path / "ks-0.1-tiny").mkdir()
+    for words, name in (
+        ([str(folder)], "ks-0.1-tiny-ssno"),
+        (["--data.path", str(folder)], "ks-0.1-tiny-ssno"),
+        (["ks", "--data.path", str(folder)], "ks-ssno"),
+        (["waves.npy"], "waves-ssno"),
+    ):
+        call = parse(words)
+        assert run_name(call, call.run()) == name
