@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ssno.layers.memory import MemoryOptions
+from ssno.models.baselines.cnext_unet import CNextUNetConfig
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.fno import FFNOConfig, FNOConfig
 from ssno.models.baselines.gkt import GKTConfig
@@ -13,7 +14,7 @@ from ssno.models.baselines.unet import UNetConfig
 from ssno.models.operator import PrecomputedWeights, count_parameters
 from ssno.models.registry import MODELS, model_config
 
-BASELINES = ["ffno", "fno", "fno-r", "unet", "gkt", "factformer"]
+BASELINES = ["ffno", "fno", "fno-r", "unet", "cnext-unet", "gkt", "factformer"]
 REMEMBERING = [name for name in BASELINES if name != "gkt"]
 MULTI_INPUT = {"memory": MemoryOptions(0), "frames_as_channels": 4}
 MARKOVIAN = {"memory": MemoryOptions(0), "frames_as_channels": 0}
@@ -240,6 +241,8 @@ def test_galerkin_attention_is_the_plain_product_over_points() -> None:
         (FFNOConfig, {"frames_as_channels": -1}, r"`frames_as_channels` must be 0 \(frame by frame\) or .* got -1"),
         (FNOConfig, {"head_channels": 0}, "`head_channels` must be at least 1, got 0"),
         (UNetConfig, {"hidden_channels": 0}, "`hidden_channels` must be at least 1, got 0"),
+        (CNextUNetConfig, {"blocks_per_level": 0}, "`blocks_per_level` must be at least 1, got 0"),
+        (CNextUNetConfig, {"memory": MemoryOptions(4)}, "`frames_as_channels=4` leaves one time step"),
         (GKTConfig, {"n_heads": 5}, "`n_heads` must divide `hidden_channels`, got 5 for 32 channels"),
         (FactformerConfig, {"hidden_channels": 12}, "`hidden_channels` must be a multiple of 8, got 12"),
         (FactformerConfig, {"head_channels": 5}, "`head_channels` are rotated in pairs and must be even, got 5"),
@@ -258,6 +261,7 @@ def test_wrong_options_are_refused(config, fields, message) -> None:
             (40,),
             "grid of 40 points, .* by 16. Read .* on 32 .*--data.resolution 32 --data.reduction spectral",
         ),
+        ("cnext-unet", (16, 40), "grid of 16 x 40 points, but the CNextU-Net halves it 4 times: .* divisible by 16"),
         ("unet", (72, 36), r"on 64 x 32 points \(ssno train ... --data.resolution 64 --data.reduction spectral\)"),
         ("unet", (160, 80, 24), "divisible by 16. Use another model: --model ssno takes any grid"),
         ("unet", (16, 7), "grid of 16 x 7 points, .* divisible by 16. Use another model: --model ssno"),

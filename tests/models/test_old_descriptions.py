@@ -22,7 +22,7 @@ def read(values: dict) -> object:
 
 
 def test_the_fixture_has_every_model() -> None:
-    assert {name.partition(":")[0] for name in OLD} == set(ALL_MODELS)
+    assert {name.partition(":")[0] for name in OLD} == set(ALL_MODELS) - {"cnext-unet"}  # newer than 0.1
 
 
 @pytest.mark.parametrize("name", list(OLD))

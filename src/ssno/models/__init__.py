@@ -1,5 +1,6 @@
 """SS-NO, its variants, the models it is compared with, and the registry that knows them by name."""
 
+from ssno.models.baselines.cnext_unet import CNextUNet, CNextUNetConfig
 from ssno.models.baselines.factformer import Factformer, FactformerConfig
 from ssno.models.baselines.fno import FFNO, FNO, FFNOConfig, FNOConfig
 from ssno.models.baselines.gkt import GKT, GKTConfig
@@ -32,6 +33,8 @@ __all__ = [
     "MODELS",
     "SFNO",
     "SSNO",
+    "CNextUNet",
+    "CNextUNetConfig",
     "FFNOConfig",
     "FNOConfig",
     "Factformer",

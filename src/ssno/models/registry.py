@@ -9,6 +9,7 @@ Users add their own with `register_model`, in their own code: no file and no opt
 from typing import Any
 
 from ssno.base import unknown_name
+from ssno.models.baselines.cnext_unet import CNextUNetConfig
 from ssno.models.baselines.factformer import FactformerConfig
 from ssno.models.baselines.fno import FFNOConfig, FNOConfig
 from ssno.models.baselines.gkt import GKTConfig
@@ -25,6 +26,7 @@ GRID_CONFIGS: tuple[type[OperatorConfig], ...] = (
     FFNOConfig,
     FNOConfig,
     UNetConfig,
+    CNextUNetConfig,
     GKTConfig,
     FactformerConfig,
     PersistenceConfig,

@@ -82,22 +82,7 @@ class UNet(MemoryOperator, Pretrained):
 
     def check_grid(self, grid: tuple[int, ...]) -> None:
         """Refuse grids that cannot be halved."""
-        multiple = 2**HALVINGS
-        if not any(points % multiple for points in grid):
-            return
-        advice = "Use another model: --model ssno takes any grid."
-        for first in range(grid[0] - grid[0] % multiple, 0, -multiple):  # in proportion, as --data.resolution coarsens
-            if all(points * first % (grid[0] * multiple) == 0 for points in grid):
-                coarser = " x ".join(str(points * first // grid[0]) for points in grid)
-                advice = (
-                    f"Read the data on {coarser} points (ssno train ... --data.resolution {first} --data.reduction "
-                    "spectral), or use another model (--model ssno takes any grid)."
-                )
-                break
-        raise ValueError(
-            f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the U-Net halves it {HALVINGS} "
-            f"times: every axis must be divisible by {multiple}. {advice}"
-        )
+        check_halvings(grid, "U-Net")
 
     def before(self, frames: Float[Tensor, "n c *grid"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor]:
         """The first two encoder levels; the first one's features skip the memory block."""
@@ -129,3 +114,23 @@ def block(channels_in: int, channels_out: int, axes: int) -> nn.Sequential:
         layers.append(CONVOLUTION[axes](channels, channels_out, kernel_size=3, padding=1, bias=False))
         layers += [BATCH_NORM[axes](channels_out), nn.Tanh()]
     return nn.Sequential(*layers)
+
+
+def check_halvings(grid: tuple[int, ...], name: str) -> None:
+    """Refuse a grid that cannot be halved, with one in proportion that can."""
+    multiple = 2**HALVINGS
+    if not any(points % multiple for points in grid):
+        return
+    advice = "Use another model: --model ssno takes any grid."
+    for first in range(grid[0] - grid[0] % multiple, 0, -multiple):  # in proportion, as --data.resolution coarsens
+        if all(points * first % (grid[0] * multiple) == 0 for points in grid):
+            coarser = " x ".join(str(points * first // grid[0]) for points in grid)
+            advice = (
+                f"Read the data on {coarser} points (ssno train ... --data.resolution {first} --data.reduction "
+                "spectral), or use another model (--model ssno takes any grid)."
+            )
+            break
+    raise ValueError(
+        f"`frames` has a grid of {' x '.join(map(str, grid))} points, but the {name} halves it {HALVINGS} "
+        f"times: every axis must be divisible by {multiple}. {advice}"
+    )
