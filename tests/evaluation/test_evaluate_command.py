@@ -40,6 +40,47 @@ def test_evaluate_with_solver_and_other_data_as_json(make_run, short_ks, capsys)
     assert document["points"] == [64]
 
 
+def timed(monkeypatch, *, model: float, solver: float) -> None:
+    """Seconds per forecast, whatever a clock says."""
+    monkeypatch.setattr(import_module("ssno.evaluation.evaluate"), "forecast_seconds", lambda *_, **__: model)
+    monkeypatch.setattr(import_module("ssno.evaluation.solver"), "measured", lambda *_: solver)
+
+
+def test_break_even_joins_log_data_solver_and_model(make_run, monkeypatch, capsys) -> None:
+    folder = make_run()
+    lines = [{"kind": "epoch", "step": 8 * n, "epoch": n, "seconds": 300.0 * n} for n in (1, 2)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    timed(monkeypatch, model=0.25, solver=2.25)
+    main(["evaluate", str(folder), "--solver", "--json"])
+    parts = json.loads(capsys.readouterr().out)[0]["break_even"]
+    assert (parts["training"], parts["data"], parts["solver"], parts["model"]) == (600, 3 * 2.25, 2.25, 0.25)
+    assert parts["forecasts"] == (600 + 3 * 2.25) / 2  # two training trajectories and one of validation
+    assert parts["remarks"] == [
+        "Training: on another processor (not recorded)",
+        "Data: 3 trajectories of 2.2 s, measured here",
+    ]
+    assert json.loads((folder / "evaluation.json").read_text())["break_even"] == parts
+    found = read_evaluation(folder / "evaluation.json")
+    assert found.break_even.forecasts == parts["forecasts"]
+    main(["evaluate", str(folder), "--solver"])
+    shown = capsys.readouterr().out
+    assert "Break-even: after 304 forecasts (training 600 s, data 6.75 s, solver at equal error 2.25 s on" in shown
+    assert "break_even" in shown
+
+
+def test_break_even_is_never_for_a_slow_model_and_unknown_without_a_log(make_run, monkeypatch, capsys) -> None:
+    folder = make_run()
+    timed(monkeypatch, model=3.0, solver=2.0)
+    main(["evaluate", str(folder), "--solver", "--json"])
+    assert json.loads(capsys.readouterr().out)[0]["break_even"]["forecasts"] == "never"
+    assert read_evaluation(folder / "evaluation.json").break_even.forecasts == float("inf")
+    timed(monkeypatch, model=1.0, solver=2.0)
+    main(["evaluate", str(folder), "--solver"])
+    shown = capsys.readouterr().out
+    assert "Break-even: unknown (training unknown, data 6 s" in shown
+    assert "Training: the run has no log of its time." in shown
+
+
 def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, monkeypatch) -> None:
     monkeypatch.setattr(import_module("ssno.evaluation.evaluate"), "forecast_seconds", lambda *_, **__: 0.0)
     main(["evaluate", str(make_run()), "--solver", "--max-trajectories", "1"])

@@ -11,11 +11,13 @@ from ssno.data.generation import generate
 from ssno.data.load import load_dataset
 from ssno.data.options import DataOptions
 from ssno.data.windows import Window
+from ssno.evaluation.record import BreakEven
 from ssno.evaluation.solver import (
     SAME_GRID,
     SAME_TIME,
     candidates,
     check_same,
+    equal_error,
     fastest_fitting,
     measured,
     on_grid,
@@ -148,3 +150,53 @@ def test_converted_data_have_no_solver(dataset, tmp_path) -> None:
 def test_trajectories_of_another_problem_are_refused(dataset) -> None:
     with pytest.raises(ValueError, match="The trajectories of 'burgers' are not those that KuramotoSivashinsky makes"):
         check_same(problem_of(dataset("ks")), load_dataset(dataset("burgers").name, "test", time_index=slice(None)))
+
+
+def parts(**seconds) -> BreakEven:
+    return BreakEven(**{"training": 90.0, "data": 10.0, "model": 0.5, "solver": 2.5, **seconds})
+
+
+def test_break_even_divides_what_is_paid_once_by_what_each_forecast_saves() -> None:
+    assert parts().forecasts == (90 + 10) / (2.5 - 0.5) == 50
+    assert parts(training=0.0, data=3.0, solver=1.5).forecasts == 3
+    assert parts().sentence() == (
+        "Break-even: after 50 forecasts (training 90 s, data 10 s, solver at equal error 2.5 s, "
+        "model 0.5 s per forecast)."
+    )
+
+
+@pytest.mark.parametrize("solver", [0.4, 0.5])
+def test_a_model_that_is_not_faster_than_the_solver_never_breaks_even(solver) -> None:
+    assert parts(solver=solver).forecasts == np.inf
+    assert parts(solver=solver, training=None).forecasts == np.inf  # whatever training took
+    assert parts(solver=solver).sentence().startswith("Break-even: never (")
+
+
+@pytest.mark.parametrize("missing", ["training", "data", "solver"])
+def test_a_missing_part_makes_break_even_unknown(missing) -> None:
+    found = parts(**{missing: None}, remarks=("Why it is missing",))
+    assert found.forecasts is None
+    assert found.result() == "unknown"
+    assert f"{'solver at equal error' if missing == 'solver' else missing} unknown" in found.sentence()
+    assert found.sentence().endswith("Why it is missing.")
+
+
+def test_the_solver_of_equal_error_is_the_cheapest_that_is_exact_enough(dataset, monkeypatch) -> None:
+    options = dataset("ks")
+    problem, data = problem_of(options), options.load("test").select(resolution=64)
+    monkeypatch.setattr("ssno.evaluation.solver.measured", lambda p, _: p.points / p.step)
+    found = list(candidates(problem, data.axes[0].points))
+    errors = [score_on(one.problem, data) for one in found]
+    assert min(errors[:-2]) > errors[-2] > errors[-1]
+    for error in (1.001 * one for one in errors[:-1]):
+        cheapest = next(one for one, its in zip(found, errors, strict=True) if its <= error)
+        seconds = cheapest.points / cheapest.problem.step  # type: ignore[attr-defined]
+        assert equal_error(problem, data, Window(size=1), error=error) == (cheapest.points, seconds)
+    assert equal_error(problem, data, Window(size=1), error=1e-6) == (128, 128 / problem.step)
+    assert equal_error(problem, data, Window(size=1), error=-1.0) is None
+
+
+def score_on(problem, data) -> float:
+    """rel_l2 of a solver, written out."""
+    truth, found = (x[:, 1:].double().flatten(1) for x in (data.read([0, 1]).state, solve_on(problem, data, [0, 1])))
+    return float(((found - truth).norm(dim=1) / truth.norm(dim=1)).mean().nan_to_num(np.inf))

@@ -68,7 +68,8 @@ def evaluate(
         max_trajectories: Evaluate only the first N trajectories.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         read: How to read those other data, where neither the file says it nor the run.
-        solver: Also score the solver that made the data: at the model's resolution, and at the model's run time.
+        solver: Also score the solver that made the data, at the model's resolution and at the model's run time, and the
+            number of forecasts after which the model, with its training and data, costs less than the solver.
         ensemble: Also score all runs together: the mean of their forecasts, and the calibration of their spread.
         batch_size: Trajectories at once; changes memory, not results.
         precision: Floating-point format: float32, bf16 or float64; by default that of the weights.
@@ -152,6 +153,8 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
             f"No {SAME_TIME!r}: even on the coarsest grid the solver takes longer than the model's "
             f"{evaluation.seconds or 0:.2g} s per trajectory ({SAME_GRID}: see `seconds`)."
         )
+    if evaluation.break_even is not None:
+        console.print(evaluation.break_even.sentence(), highlight=False, soft_wrap=True)
     if (calibration := evaluation.calibration) is not None:
         covered = dict(zip(calibration.nominal, calibration.observed, strict=True))
         console.print(

@@ -27,7 +27,7 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
 from ssno.evaluation.record import Calibration, Evaluation, batch_sums, file_name, finish, write_evaluation
-from ssno.evaluation.solver import solver_baselines
+from ssno.evaluation.solver import break_even, solver_baselines
 from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
@@ -122,7 +122,7 @@ def evaluate(
             band-limited part of periodic fields; by default the training grid.
         time_index: frames to use, START:STOP:STEP; by default those of training.
         trajectories: use only the first ones, this many.
-        solver: also score the numerical solver, on the model's grid and within the model's time.
+        solver: also score the numerical solver, on the model's grid and within the model's time, and find break-even.
         batch_size: trajectories at once; changes memory, not results.
         device: auto, cpu, cuda[:N] or mps.
         precision: float32, bf16 or float64; by default that of the weights.
@@ -135,6 +135,16 @@ def evaluate(
     evaluation = evaluate_forecaster(
         described, run.forecaster, chosen, split=split, solver=solver, batch_size=batch_size
     )
+    if solver and described.data is not None and evaluation.seconds is not None:
+        found = break_even(
+            run,
+            described.data,
+            chosen,
+            run.forecaster.window,
+            scores=evaluation.scores,
+            seconds=evaluation.seconds,
+        )
+        evaluation = replace(evaluation, break_even=found)
     if write:
         name = file_name(run, chosen, split, foreign=data is not None, time_index=time_index, trajectories=trajectories)
         write_evaluation(evaluation, results_folder(run_folder_of(run.folder)) / name)
@@ -235,6 +245,8 @@ def evaluate_forecaster(
 def rows_of(evaluation: Evaluation) -> list[ScoreRow]:
     """The run and its baselines, as rows of a table."""
     timed = {} if evaluation.seconds is None else {"seconds": evaluation.seconds}
+    if evaluation.break_even is not None and (forecasts := evaluation.break_even.forecasts) is not None:
+        timed["break_even"] = forecasts
     scores = replace(evaluation.scores, means={**evaluation.scores.means, **timed})
     own = ScoreRow(evaluation.name, evaluation.parameters, scores)
     return [own, *(ScoreRow(name, 0, scores) for name, scores in evaluation.baselines.items())]

@@ -103,6 +103,54 @@ def finish(batches: Sequence[CalibrationSums]) -> Calibration:
     )
 
 
+# Break-even: after how many forecasts a model has cost less than the solver of equal error (arXiv 2605.15399).
+#
+#     n* = (training + data) / (solver - model)     seconds; solver and model per forecast of one trajectory
+#
+# If the solver is as fast as the model or faster, never. A part that is not known makes n* unknown, not smaller.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakEven:
+    """The parts of break-even in wall-clock seconds; None where a part is not known, `remarks` say why and how."""
+
+    training: float | None
+    """Seconds of training, from the log of the run."""
+    data: float | None
+    """Seconds to solve the trajectories of training and validation."""
+    model: float
+    """Seconds of the model per forecast."""
+    solver: float | None
+    """Seconds of the solver per forecast, on the cheapest grid with at most the error of the model."""
+    solver_points: int | None = None
+    """Points per side of that grid."""
+    remarks: tuple[str, ...] = ()
+    """How parts were found, and which are missing."""
+
+    @property
+    def forecasts(self) -> float | None:
+        """n*; infinite if the model never costs less, None if a part is missing."""
+        if self.solver is not None and self.solver <= self.model:
+            return math.inf  # whatever the other parts are
+        if self.training is None or self.data is None or self.solver is None:
+            return None
+        return (self.training + self.data) / (self.solver - self.model)
+
+    def result(self) -> str:
+        """n* in words."""
+        if self.forecasts is None:
+            return "unknown"
+        return "never" if math.isinf(self.forecasts) else f"after {math.ceil(self.forecasts):,} forecasts"
+
+    def sentence(self) -> str:
+        """The result, its parts, and what to know about them."""
+        known = {"training": self.training, "data": self.data, "solver at equal error": self.solver}
+        parts = [f"{name} {'unknown' if value is None else f'{value:.3g} s'}" for name, value in known.items()]
+        on = "" if self.solver_points is None else f" on {self.solver_points} points per side"
+        costs = f"{', '.join(parts)}{on}, model {self.model:.3g} s per forecast"
+        return " ".join([f"Break-even: {self.result()} ({costs}).", *(f"{remark}." for remark in self.remarks)])
+
+
 FORMAT, VERSION = "ssno-evaluation", 1
 RENAMED = {"runaways": "divergences", "runaway": TOO_LARGE}
 """In scores, since version 0.2."""
@@ -144,6 +192,8 @@ class Evaluation:
     """Scores of persistence, linear extrapolation and the solver."""
     seconds: float | None = None
     """Measured seconds per forecast of one trajectory."""
+    break_even: BreakEven | None = None
+    """After how many forecasts the model has cost less than the solver, if that was scored."""
     calibration: Calibration | None = None
     """Calibration, of an ensemble."""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -158,14 +208,18 @@ class Evaluation:
         return (config, computed_in) == (run.config, run.forecaster.precision)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; some may not be finite."""
-        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+        """Plain values; some may not be finite. `break_even.forecasts` is a number, "never", or None if unknown."""
+        values = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        if self.break_even is not None:
+            forecasts = self.break_even.forecasts
+            values["break_even"]["forecasts"] = "never" if forecasts == math.inf else forecasts
+        return values
 
 
 def write_evaluation(evaluation: Evaluation, path: Path) -> Path:
     """Write an evaluation atomically and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_document(path, asdict(evaluation), format=FORMAT, version=VERSION)
+    write_document(path, evaluation.to_json(), format=FORMAT, version=VERSION)
     return path
 
 
@@ -179,6 +233,8 @@ def read_evaluation(path: Path) -> Evaluation:
     for name in ("scores", "baselines", "calibration"):
         if known.get(name) is not None:
             known[name] = _restored(known[name])
+    if isinstance(parts := known.get("break_even"), dict):
+        parts.pop("forecasts", None)  # follows from the others
     try:
         evaluation = description_from_json(Evaluation, known)
         _check(evaluation)

@@ -3,6 +3,7 @@
     solver, same grid   the data's own solver on the model's grid, with the time step of the data
     solver, same time   the finest grid (the time step grows with the spacing) on which the solver takes no longer per
                         trajectory than the model, both measured here
+    break-even          after how many forecasts training, data and model have cost less than the solver of equal error
 
 A dataset of ours stores the parameters of every trajectory, so any of them can be solved again on any grid. The solver
 starts from the exact initial condition of the trajectory, not from the input frames of a model; its time until the last
@@ -13,7 +14,8 @@ Axes: n trajectory, t frame, c field, then the grid.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base import description_from_json
+from ssno.base.provenance import processor_name
 from ssno.data.datasets import DATASETS
 from ssno.data.load import find
 from ssno.data.manifest import DESCRIPTION, MANIFEST, read_manifest
@@ -31,9 +34,13 @@ from ssno.data.options import DataOptions
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
+from ssno.evaluation.record import BreakEven
 from ssno.forecasting.scores import Scores, score_forecasts
 from ssno.pde.problems.heat import LinearProblem
 from ssno.pde.problems.problem import Axis, Parameters, Problem, SolverDiverged
+from ssno.runs.load import run_folder_of
+from ssno.runs.log import read_log
+from ssno.runs.open import RunFolder
 from ssno.transforms.periodic import resample
 
 # How fields of a solver get to the grid of the data; `stride` and `linear` leave values at shared points unchanged:
@@ -47,6 +54,7 @@ SAME_GRID, SAME_TIME = "solver, same grid", "solver, same time"
 FEWEST_POINTS = 16
 LONGER_STEPS = (8.0, 4.0, 2.0)
 TIMED = 8  # trajectories solved together when a solver is timed, as many as when a model is
+LONG = 2.0  # seconds of one trajectory after which no more are solved to time a solver
 INNER_GRIDS = ("solver_points", "cells", "spectral_points")
 SHOCKS = ("fv", "hllc-muscl")  # solvers whose fields may have shocks
 
@@ -108,6 +116,74 @@ def solver_baselines(
     if fast is not None:
         found[SAME_TIME] = _scored(fast, data, window, batch_size)
     return found
+
+
+def break_even(
+    run: RunFolder, options: DataOptions, data: Trajectories, window: Window, *, scores: Scores, seconds: float
+) -> BreakEven:
+    """Break-even of a run whose forecasts of `data`, described by `options`, have these scores and take `seconds`.
+
+    Everything is wall-clock time: training from the run's log, the rest measured here. The error is that of the first
+    trajectories, up to eight, for model and solver.
+    """
+    training, remarks = training_seconds(run)
+    making: float | None = None
+    try:
+        making, remark = data_seconds(run.data)
+        remarks.append(remark)
+    except (ValueError, FileNotFoundError) as problem:
+        remarks.append(f"Data: {str(problem).rstrip('.')}")
+    few = data.select(indices=range(min(TIMED, len(data))))
+    error = float(np.mean(scores.trajectory_errors[: len(few)]))
+    equal = equal_error(problem_of(options), few, window, error=error) if math.isfinite(error) else None
+    if equal is None:
+        remarks.append("Solver: no grid has the error of the model" if math.isfinite(error) else "Model: diverged")
+    points, solving = equal or (None, None)
+    return BreakEven(
+        training=training, data=making, model=seconds, solver=solving, solver_points=points, remarks=tuple(remarks)
+    )
+
+
+def training_seconds(run: RunFolder) -> tuple[float | None, list[str]]:
+    """Seconds of training from the log of a run, and what to know about them."""
+    lines = read_log(run_folder_of(run.folder))
+    epochs = [line["seconds"] for line in lines if isinstance(line.get("seconds"), int | float)]
+    if not epochs:
+        return None, ["Training: the run has no log of its time"]
+    remarks = []
+    section, provenance = (run.config.get(name) for name in ("run", "provenance"))
+    if isinstance(section, dict) and section.get("start_from"):
+        remarks.append("Training: without that of the checkpoint it started from")
+    there = provenance.get("processor") if isinstance(provenance, dict) else None
+    if there != processor_name():
+        remarks.append(f"Training: on another processor ({there or 'not recorded'})")
+    return epochs[-1], remarks
+
+
+def data_seconds(options: DataOptions | None) -> tuple[float, str]:
+    """Seconds to solve the trajectories that a run was trained and validated on, and how they were found.
+
+    Manifests have no times, so some trajectories are solved again. Pieces of one trajectory count once.
+    """
+    if options is None:
+        raise ValueError("the run was started from Python without the options of its data")
+    problem, used = problem_of(options), options.load_splits("train", "valid")
+    count = sum(len(np.unique(one.rows[:, :2], axis=0)) for one in used)
+    begun = time.perf_counter()
+    problem.solve(parameters_of(used[0], [0]))
+    each = time.perf_counter() - begun
+    if each < LONG:
+        each = measured(problem, parameters_of(used[0], range(min(TIMED, len(used[0])))))
+    return count * each, f"Data: {count:,} trajectories of {each:.2g} s, measured here"
+
+
+def equal_error(problem: Problem, data: Trajectories, window: Window, *, error: float) -> tuple[int, float] | None:
+    """Points and seconds per trajectory of the cheapest solver with at most this `rel_l2`; None if there is none."""
+    for candidate in candidates(problem, data.axes[0].points):
+        found = score_forecasts(_predictor(candidate, data, window), data, window, batch_size=len(data))
+        if found.means["rel_l2"] <= error:
+            return candidate.points, measured(candidate.problem, parameters_of(data, range(len(data))))
+    return None
 
 
 def problem_of(options: DataOptions) -> Problem:
@@ -229,13 +305,13 @@ def _alone(problem: Problem, parameters: Parameters) -> np.ndarray:
         return np.full((1, len(problem.times), len(problem.fields), *grid), np.nan)
 
 
-def _scored(candidate: Candidate, data: Trajectories, window: Window, batch_size: int) -> Scores:
+def _predictor(candidate: Candidate, data: Trajectories, window: Window) -> Callable[[Frames, range], Tensor]:
     plan = window.plan(len(data.times))
+    return lambda _, chosen: solve_on(candidate.problem, data, chosen)[:, plan.predicted.start : plan.predicted.stop]
 
-    def predict(_: Frames, chosen: range) -> Tensor:
-        return solve_on(candidate.problem, data, chosen)[:, plan.predicted.start : plan.predicted.stop]
 
-    scores = score_forecasts(predict, data, window, batch_size=batch_size)
+def _scored(candidate: Candidate, data: Trajectories, window: Window, batch_size: int) -> Scores:
+    scores = score_forecasts(_predictor(candidate, data, window), data, window, batch_size=batch_size)
     seconds = measured(candidate.problem, parameters_of(data, range(min(TIMED, len(data)))))
     how = {"points": float(candidate.points), "step_factor": candidate.longer, "seconds": seconds}
     return replace(scores, means={**scores.means, **how})

@@ -63,6 +63,7 @@ MEANINGS = {
     "mean_drift": "drift of the spatial mean",
     "energy_drift": "drift of the energy",
     "seconds": "seconds per forecast",
+    "break_even": "forecasts after which training, data and model have cost less than the solver of equal error",
 }
 TIMES = ("correlation_time", "valid_time")
 
@@ -290,6 +291,8 @@ def cards(evaluation: Evaluation, time_unit: str = "") -> list[tuple[str, str, s
     shown.append(("parameters", f"{evaluation.parameters:,}", evaluation.model))
     if evaluation.seconds is not None:
         shown.append(("time per forecast", f"{1000 * evaluation.seconds:.3g} ms", "measured, per trajectory"))
+    if evaluation.break_even is not None:
+        shown.append(("break-even", evaluation.break_even.result(), "with training and data, against the solver"))
     return shown
 
 
