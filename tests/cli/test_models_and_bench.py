@@ -52,8 +52,8 @@ def test_bench_foresees_without_writing(tmp_path, capsys, monkeypatch) -> None:
     arguments = ["bench", "--quick", "--models", "gkt", "--dry-run", "--seconds", "2", "--memory-gib", "1"]
     main([*arguments, "--json"])
     plan = json.loads(capsys.readouterr().out)
-    assert len(plan["contests"]) == 24
-    assert plan["seconds"] == pytest.approx(sum(contest["seconds"] for contest in plan["contests"]))
+    assert len(plan["cases"]) == 24
+    assert plan["seconds"] == pytest.approx(sum(case["seconds"] for case in plan["cases"]))
     assert plan["seconds"] > 12 * 2 + 12 * 0.5
     assert plan["memory_bytes"] == 2**30
     main(arguments)

@@ -115,8 +115,8 @@ def test_recipes_set_defaults_that_options_override(here) -> None:
 
 
 def test_the_window_follows_the_memory_unless_it_is_given(here) -> None:
-    ssno("--train.epochs", "1", "--model.memory-window", "2", "--name", "two")
-    ssno("--train.epochs", "1", "--model.memory-window", "2", "--window.size", "3", "--name", "three")
+    ssno("--train.epochs", "1", "--model.memory.window", "2", "--name", "two")
+    ssno("--train.epochs", "1", "--model.memory.window", "2", "--window.size", "3", "--name", "three")
     sizes = [
         json.loads((here / "runs" / name / "config.json").read_text())["run"]["window"]["size"]
         for name in ("two", "three")

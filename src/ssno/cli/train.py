@@ -136,7 +136,7 @@ class Command(Generic[ModelConfig]):
     and SIGTERM save and exit with code 75; a run that diverges keeps its last good checkpoint and exits with code 3.
     """
 
-    dataset: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATASET")] = "ks"
+    dataset: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[DATASET]")] = "ks"
     """A dataset's name, looked up in ./data, or a file or folder of your own."""
     run: Annotated[Run[ModelConfig], tyro.conf.arg(name="")] = field(default_factory=Run)
     name: str | None = None
