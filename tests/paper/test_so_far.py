@@ -54,6 +54,15 @@ def test_any_part_of_a_campaign_is_judged(name: str) -> None:
         assert all(draw().axes for draw in part.figures.values())
 
 
+@pytest.mark.parametrize("name", ["navier-stokes", "euler"])
+def test_a_row_the_paper_does_not_have_changes_no_judgement(name: str) -> None:
+    experiment = find_experiment(name, scale="cpu")
+    results = made_up(experiment.trials())
+    without = results.only([trial for trial in results.outcomes if trial.label != "CNextU-Net"])
+    assert len(without.outcomes) < len(results.outcomes)
+    assert experiment.judge(without).verdicts == experiment.judge(results).verdicts
+
+
 def test_pairs_share_a_seed() -> None:
     trials = find_experiment("ablation", seeds=2).trials()
     of = {(trial.label, trial.case, trial.seed): trial for trial in trials}
