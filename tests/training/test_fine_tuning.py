@@ -102,3 +102,11 @@ def test_fine_tuning_on_other_data_makes_their_grid_the_reference(two_grids) -> 
         expected = source.model(frames, spacing=(1 / 32,))
         torch.testing.assert_close(half.model(frames, spacing=half.spacing_for_model((2.0,))), expected)
         assert half.spacing_for_model((4.0,)) is None
+
+
+def test_data_that_do_not_fit_the_weights_are_refused_with_a_reason(two_grids) -> None:
+    folder, run = two_grids
+    np.save(folder / "plane.npy", np.zeros((12, 8, 16, 16), np.float32))
+    plane = DataOptions(name=str(folder / "plane.npy"), axes="batch time x y")
+    with pytest.raises(ValueError, match="The model has n_dims = 1, but the grid of 'plane' has the axes x, y"):
+        train(replace(run, data=plane), reporter=Silent())

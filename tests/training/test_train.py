@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from tests.training.small_runs import outcome, tiny
 from torch import nn
 
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Trajectories, trajectory_bytes
 from ssno.data.windows import Window
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
@@ -18,8 +19,10 @@ from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.load import load_forecaster
 from ssno.runs.log import read_log
 from ssno.runs.options import Unrolling
+from ssno.training.estimate import forecast_memory
 from ssno.training.log import Silent
 from ssno.training.processes import TrainingDiverged
+from ssno.training.task import task_for
 from ssno.training.train import train
 
 
@@ -188,3 +191,21 @@ def test_every_engine_trains_to_the_same_weights(waves) -> None:
     for engine in ("torch", "fused"):
         assert (weights[engine] - weights["plain"]).norm() < 1e-3 * weights["plain"].norm()
     assert not torch.equal(weights["torch"], weights["fused"])  # or the option does nothing
+
+
+@pytest.mark.parametrize("scarce", ["limit", "memory"])
+def test_validation_data_too_large_to_hold_are_read_in_batches(
+    tmp_path, waves, valid_waves, scarce, monkeypatch
+) -> None:
+    settings = {"epochs": 2, "batch_size": 2, "reporter": Silent()}
+    train(tiny(), waves, valid=valid_waves, folder=tmp_path / "held", **settings)
+    room = 3 * trajectory_bytes(valid_waves)  # there are four
+    if scarce == "limit":
+        valid_waves = replace(valid_waves, limit=room)
+    else:
+        monkeypatch.setattr("ssno.training.task.free_memory", lambda: room)
+    train(tiny(), waves, valid=valid_waves, folder=tmp_path / "read", **settings)
+    assert outcome(tmp_path / "held") == outcome(tmp_path / "read")
+    task = task_for(tiny(), waves, valid=valid_waves, epochs=2, batch_size=2)
+    assert task.valid is valid_waves
+    assert forecast_memory(task) > 0

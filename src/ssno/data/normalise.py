@@ -124,7 +124,7 @@ class Summary:
 
 def chunks(data: Trajectories, *, size: int = CHUNK) -> Iterator[slice]:
     """Consecutive trajectories that together take about `size` bytes."""
-    step = max(1, size // trajectory_bytes(data))
+    step = max(1, min(size, data.limit) // trajectory_bytes(data))
     for start in range(0, len(data), step):
         yield slice(start, min(start + step, len(data)))
 

@@ -15,13 +15,14 @@ from typing import Any
 
 from torch import nn
 
+from ssno.base.memory import free_memory
 from ssno.base.provenance import provenance
 from ssno.data.augmentation import check_reflection
 from ssno.data.envelope import Surveyor
 from ssno.data.grids import coarse_points, fitting
 from ssno.data.normalise import Normalisers, check_finite, fit, reuse_units
 from ssno.data.splits import holdout
-from ssno.data.trajectories import Trajectories
+from ssno.data.trajectories import Trajectories, trajectory_bytes
 from ssno.data.windows import ContextTime, Window, dataset_conventions
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
@@ -89,6 +90,7 @@ def task_for(
         model = resolve_run(chosen, recipe=recipe, base=base, data=data).build_model()
     described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
     window = window or Window(size=frames_seen(model))
+    data, valid = fitting_data(model, data, valid, options)
     return checked(model, data, valid, options, window=window, context_time=context_time, description=described)
 
 
@@ -103,10 +105,12 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
         run = run if run.start_from is None else replace(run, model=read_run(resumed).model)
     if resumed is not None or run.start_from is None:
         model: nn.Module = run.build_model()
+        data, valid = fitting_data(model, data, valid, run.train)
     else:
         source = open_run(run.start_from)
         model = source.forecaster.model.train()
-        if refer_to_grid(model, on_finest(data, run.train.grids), source):
+        data, valid = fitting_data(model, data, valid, run.train)
+        if refer_to_grid(model, data, source):
             notes.append(f"kernels of {run.start_from} were continued onto this grid, now their reference")
         run = replace(run, model=model.config)
         if not run.train.refit_normalisation:
@@ -149,6 +153,16 @@ def refer_to_grid(model: Any, data: Trajectories, source: RunFolder) -> bool:
     return any(ratio != 1 for ratio in step)
 
 
+def fitting_data(
+    model: nn.Module, data: Trajectories, valid: Trajectories, options: TrainOptions
+) -> tuple[Trajectories, Trajectories]:
+    """Training and validation data on the finest training grid; refused if they do not fit the model on every one."""
+    data, valid = on_finest(data, options.grids), on_finest(valid, options.grids)
+    for trajectories in (*on_grids(data, options.grids), valid):
+        check_fit(model, trajectories)
+    return data, valid
+
+
 def checked(
     model: nn.Module,
     data: Trajectories,
@@ -161,23 +175,21 @@ def checked(
     units: Units | None = None,
     source: Normalisers | None = None,
 ) -> Task:
-    """A task whose parts fit each other; what does not is refused before anything is computed or written.
+    """A task of a model and data that fit it; options that do not are refused before anything is computed or written.
 
     A resumed run brings its `units`; weights of another run bring those of their `source`.
     """
-    data, valid = on_finest(data, options.grids), on_finest(valid, options.grids)
-    views = on_grids(data, options.grids)
-    for trajectories in (*views, valid):
-        check_fit(model, trajectories)
     check_reflection(options.reflect, data)
     window.plan(len(valid.times))
     check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
-    if options.num_workers:
+    if not options.num_workers:  # read once: statistics, batches and every validation take them from memory
+        data = data.in_memory()
+    if options.num_workers or not can_hold(valid):
         check_finite(valid)
-    else:  # read once: statistics, batches and every validation take them from memory
-        data, valid = data.in_memory(), valid.in_memory()
+    else:
+        valid = valid.in_memory()
     surveyor = Surveyor(data)
     if units is None:
         normalisers, envelope = fit(data, options.normalisation, look=surveyor.look_at), surveyor.envelope
@@ -190,12 +202,18 @@ def checked(
         window=window,
         context_time=context_time,
         spacing=data.spacing if units is None else units.spacing,
-        spacings=[view.spacing for view in views] if options.grids else (),
+        spacings=[view.spacing for view in on_grids(data, options.grids)] if options.grids else (),
         mask=data.mask,
         # Where every trajectory has units of its own, those of others say nothing about it.
         envelope=None if options.normalisation == "per_sample_minmax" else envelope,
     )
     return Task(forecaster, data, valid, options, description)
+
+
+def can_hold(data: Trajectories) -> bool:
+    """Whether data can be kept in memory, within the limit of a read and with its second copy while they are read."""
+    size = len(data) * trajectory_bytes(data)
+    return size <= data.limit and 2 * size <= free_memory()
 
 
 def held_out(data: Trajectories) -> tuple[Trajectories, Trajectories]:
