@@ -14,9 +14,10 @@ import torch
 
 from ssno.cli.main import main
 from ssno.cli.train import parse, run_name
+from ssno.models.ssno import SSNOConfig
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
-from ssno.runs.run import Run
+from ssno.runs.run import Run, read_run
 from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, launch
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
@@ -440,3 +441,19 @@ def test_a_run_is_named_after_the_dataset_or_the_folder_it_reads(tmp_path) -> No
     ):
         call = parse(words)
         assert run_name(call, call.run()) == name
+
+
+def test_a_window_that_a_config_file_states_is_kept(here, capsys) -> None:
+    window = {"size": 2}
+    train = {"epochs": 1, "batch_size": 8}
+    description = {"data": {"name": "waves.npy", "axes": "batch time x"}, "train": train, "window": window}
+    description["model"] = SSNOConfig.tiny().to_json()
+    (here / "run.json").write_text(json.dumps(description))
+    main(["train", "--config", "run.json", "--name", "kept"])
+    assert read_run(here / "runs" / "kept").window.size == 2
+    main(["train", "--config", "run.json", "--check-resume"])
+    assert "Exact" in capsys.readouterr().out
+    del description["window"]
+    (here / "run.json").write_text(json.dumps(description))
+    main(["train", "--config", "run.json", "--name", "derived"])
+    assert read_run(here / "runs" / "derived").window.size == SSNOConfig.tiny().frames_seen() == 4

@@ -42,7 +42,7 @@ from ssno.pde.problems.problem import Axis
 from ssno.runs.layout import is_run
 from ssno.runs.log import Logger
 from ssno.runs.options import Recipe, recipe
-from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_run, resolve_run
+from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_description, read_run, resolve_run
 from ssno.training.checks import check_resume
 from ssno.training.estimate import estimate
 from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted, launch
@@ -176,6 +176,8 @@ class Call:
     overrides: Mapping[str, Any]
     config: Run[Any] | None
     """The run of `--config`."""
+    states_window: bool
+    """Whether that file states `window.size`, which is kept unless the command line changes the model's memory."""
     recipe: Recipe | None
     """What completes the run; None with `--config`, which leaves nothing to a recipe."""
     named_recipe: Recipe | None
@@ -184,6 +186,11 @@ class Call:
     def run(self) -> Run[Any]:
         """The run, to be completed for its data."""
         return resolve_run(self.overrides, recipe=self.recipe, base=self.config)
+
+    def given(self, run: Run[Any]) -> set[str]:
+        """The options of the run that data and recipe leave alone."""
+        kept = self.config and self.states_window and run.model.frames_seen() == self.config.model.frames_seen()
+        return {*self.overrides, *(["window.size"] if kept else [])}
 
 
 def train(arguments: list[str]) -> None:
@@ -216,7 +223,7 @@ def execute(call: Call) -> None:
     try:
         data, valid = load(run.data, generate=command.generate, dry_run=command.dry_run)
         if not resume:
-            run = run.completed(data, recipe=call.recipe, given=call.overrides)
+            run = run.completed(data, recipe=call.recipe, given=call.given(run))
         if command.check_resume:
             report_check(run, as_json=command.json)
             return
@@ -293,7 +300,8 @@ def first_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 def parse(arguments: list[str]) -> Call:
     """A command line as a typed command, whose types depend on the chosen model, and the options that it names."""
     first, words = first_options(arguments)
-    config = None if first.config is None else read_run(first.config)
+    description = {} if first.config is None else read_description(first.config)
+    config = None if first.config is None else Run.from_json(description)
     completing: Recipe | None = None if config else first.recipe or "fast"
     chosen: dict[str, Any] = {} if first.model is None else {"model.model": first.model}
     likely = {"data.name": words[0]} if words and not words[0].startswith("-") else {}
@@ -308,7 +316,8 @@ def parse(arguments: list[str]) -> Call:
     chosen |= {"data.name": command.dataset} if command.dataset else {}
     if config is not None and first.recipe is not None:
         config = replace(config, train=recipe(first.recipe, dataset=chosen.get("data.name", config.data.name)))
-    return Call(command, chosen, config=config, recipe=completing, named_recipe=first.recipe)
+    states_window = "size" in description.get("window", {})
+    return Call(command, chosen, config, states_window=states_window, recipe=completing, named_recipe=first.recipe)
 
 
 def named_fields(words: Sequence[str]) -> set[str]:

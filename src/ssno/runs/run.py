@@ -273,6 +273,11 @@ def preferred(best: Described, own: Described, given: Collection[str], *, where:
 
 def read_run(path: str | Path) -> Run[Any]:
     """A run described in a JSON file: a bare description, or the config.json of a run folder."""
+    return Run.from_json(read_description(path))
+
+
+def read_description(path: str | Path) -> Any:
+    """What such a file states, of any version."""
     path = Path(path)
     path = path / CONFIG if path.is_dir() else path
     values = read_json(path, remedy="Give a description of a run, or the folder of one.")
@@ -282,4 +287,4 @@ def read_run(path: str | Path) -> Run[Any]:
             raise ValueError(
                 f"{path} is of a run started from Python, whose data have no description. Resume it from Python."
             )
-    return Run.from_json(values)
+    return values
