@@ -6,11 +6,8 @@ Exit codes: 0 done; 1 a check that failed (`data verify`, `doctor`, `train --che
 other command interrupted (a generation goes on with the same command).
 """
 
-import abc
 import gc
 import importlib
-import importlib.abc
-import importlib.machinery
 import os
 import signal
 import sys
@@ -20,72 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any
+from types import FrameType
 
 from ssno.base import package_version, unknown_name
 from ssno.base.distributed_env import is_first
 from ssno.base.formatting import printable
 from ssno.base.renamed import check_flags
-
-# Help at once: stand-ins take the place of large libraries while a command shows its options and exits.
-#
-# Options are dataclasses that live beside the networks they describe, and the import of torch alone takes over a
-# second. To list options nothing of such a library is needed but names: classes to derive from, types in annotations,
-# decorators. A stand-in has every name, and each is an empty class.
-
-HELP = ("-h", "--help")
-LARGE = ("torch", "scipy", "matplotlib")
-
-
-class Names(abc.ABCMeta):
-    """A class that has every attribute, each a class like it; called, it gives a decorator that changes nothing."""
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        setattr(cls, name, empty_class(name))
-        return cls.__dict__[name]
-
-    def __getitem__(cls, _: Any) -> Any:
-        return cls
-
-
-def empty_class(name: str) -> type:
-    """A class with every attribute."""
-    return Names(name, (), {"__init__": lambda self, *_, **__: None, "__call__": lambda self, given=None, *_: given})
-
-
-class StandIn(ModuleType):
-    """A module with every name in it."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        setattr(self, name, empty_class(name))
-        return self.__dict__[name]
-
-
-class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds a stand-in wherever a large library or one of its modules is imported."""
-
-    def find_spec(self, name: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        """A package, so that it has modules below it."""
-        if name.partition(".")[0] not in LARGE:
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return StandIn(spec.name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """There is nothing to run."""
-
-
-def stand_in_for_help(words: Sequence[str]) -> None:
-    """If these words ask for help, after which the process ends, import no large library in it."""
-    if "torch" not in sys.modules and any(word in HELP for word in words):
-        sys.meta_path.insert(0, StandInFinder())
 
 
 @dataclass(frozen=True)
@@ -186,7 +123,6 @@ def run(words: list[str]) -> None:
         raise ValueError(f"{broken[0]!r} holds a NUL character, which no name of a file or option does. Leave it out.")
     name, verb, rest = find_verb(words)
     check_flags(name, rest)
-    stand_in_for_help(rest)
     try:
         # Libraries that are being imported turn an exception into one of their own, or into nothing.
         with on_signals(lambda *_: end_at_once(verb.interrupted)), importing():
