@@ -28,8 +28,8 @@ from ssno.forecasting.spectra import energy_spectrum
 
 from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
+from ssno.data.load import DataOptions
 from ssno.data.normalise import fit
-from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
 from ssno.forecasting.divergence import NEVER, largest, runaway_step

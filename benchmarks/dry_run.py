@@ -28,8 +28,8 @@ from ssno.models.registry import model_config
 from ssno.runs.options import Unrolling
 from ssno.training.estimate import estimate, load_libraries
 from ssno.training.log import Silent
+from ssno.training.loop import run_task
 from ssno.training.task import Task, task_for
-from ssno.training.train import run_task
 
 ROOT = Path(__file__).parents[1]
 FACTOR, MOST_SECONDS = 1.5, 10.0

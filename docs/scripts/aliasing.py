@@ -19,7 +19,7 @@ from torch import Tensor
 from ssno import SSNOConfig, load_dataset, load_forecaster, train
 from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.forecasting.scores import score
 from ssno.layers import axial as sweeps
 from ssno.layers.block import DiscretisedKernels

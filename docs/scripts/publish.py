@@ -16,9 +16,8 @@ from typing import Any
 import tyro
 
 from ssno.data.datasets import DATASETS, PRESETS, build_plan, folder_name
-from ssno.data.load import find
+from ssno.data.load import DataOptions, find
 from ssno.data.manifest import DESCRIPTION, read_manifest
-from ssno.data.options import DataOptions
 from ssno.evaluation.evaluate import evaluate, fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import pretrained as bundled

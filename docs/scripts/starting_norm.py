@@ -13,7 +13,7 @@ import torch
 from ssno import SSNOConfig, train
 from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.forecasting.scores import score
 from ssno.training.log import Silent
 from ssno.training.processes import TrainingDiverged

@@ -8,7 +8,7 @@ import pytest
 from ssno.base.device import SWITCH, choose_device
 from ssno.cli.main import VERBS, main
 from ssno.cli.parser import computing_on, parse, with_device
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 
 COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "bench", "reproduce", "sweep", "demo"]
 

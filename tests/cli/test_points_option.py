@@ -9,8 +9,7 @@ import torch
 
 from ssno.cli.main import main
 from ssno.data.grids import fitting
-from ssno.data.load import load_dataset
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions, load_dataset
 from ssno.forecasting.rollout import rollout
 from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig

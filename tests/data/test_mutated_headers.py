@@ -19,8 +19,8 @@ from scipy.io import savemat
 from tests.data.airfrans_files import Encoding, Writer, write_airfrans
 
 from ssno.cli.main import is_mistake
-from ssno.data.load import load_dataset, open_folder
-from ssno.data.readers.airfrans import case_fields, is_airfrans, open_airfrans
+from ssno.data.load import is_airfrans, load_dataset, open_folder
+from ssno.data.readers.airfrans import case_fields, open_airfrans
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.sandbox.parent import _examined
 

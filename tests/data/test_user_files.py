@@ -8,9 +8,8 @@ from tests.data.own_files import VALUES, grouped, save
 
 from ssno.data.convert import convert_data
 from ssno.data.errors import DataError
-from ssno.data.load import load_dataset
+from ssno.data.load import DataOptions, load_dataset
 from ssno.data.normalise import fit, summarise
-from ssno.data.options import DataOptions
 from ssno.data.sandbox.parent import contents_of
 from ssno.data.trajectories import Trajectories
 

@@ -8,8 +8,8 @@ import torch
 
 from ssno.data.datasets import build_plan
 from ssno.data.generation import generate
+from ssno.data.load import DataOptions
 from ssno.data.normalise import fit
-from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.layers.memory import MemoryOptions

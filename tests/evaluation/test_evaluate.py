@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.data.windows import Window
 from ssno.evaluation.evaluate import evaluate, evaluate_ensemble, fingerprint, rows_of
 from ssno.evaluation.record import read_evaluation

@@ -15,8 +15,8 @@ from docs.scripts.publish import publish
 from ssno.cli.main import main
 from ssno.data.datasets import build_plan
 from ssno.data.generation import generate
+from ssno.data.load import DataOptions
 from ssno.data.normalise import fit
-from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.evaluation.evaluate import evaluate
 from ssno.forecasting.forecaster import Forecaster

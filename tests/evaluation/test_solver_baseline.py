@@ -8,8 +8,7 @@ import pytest
 from ssno.data.convert import convert_data
 from ssno.data.datasets import build_plan
 from ssno.data.generation import generate
-from ssno.data.load import load_dataset
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions, load_dataset
 from ssno.data.windows import Window
 from ssno.evaluation.record import BreakEven
 from ssno.evaluation.solver import (

@@ -17,9 +17,8 @@ from ssno.cli.main import main
 from ssno.cli.options import warn_of_other_grid
 from ssno.data.envelope import Surveyor
 from ssno.data.errors import DataError
-from ssno.data.load import load_dataset, same_options
+from ssno.data.load import DataOptions, load_dataset, same_options
 from ssno.data.normalise import fit
-from ssno.data.options import DataOptions
 from ssno.data.readers.inspection import inspect_data
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.storage import FrameWriter, Layout

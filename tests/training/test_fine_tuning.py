@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.data.load import DataOptions
 from ssno.data.normalise import Normaliser, Normalisers, reuse_units
-from ssno.data.options import DataOptions
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNOConfig

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ssno.base.provenance import provenance
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint

@@ -15,7 +15,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.models.baselines.unet import UNetConfig
 from ssno.plots.style import Figure, save
 from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
-from ssno.runs.lock import claimed
+from ssno.runs.layout import claimed
 from ssno.runs.log import Log
 from ssno.training.log import Silent
 from ssno.training.loop import Loop

@@ -17,10 +17,9 @@ from ssno.base.terminal import Console
 from ssno.cli.options import progress
 from ssno.data.convert import convert_data, finite_only, split_sets
 from ssno.data.grids import How
-from ssno.data.load import parse_index
+from ssno.data.load import DataOptions, parse_index
 from ssno.data.manifest import Verification
 from ssno.data.manifest import verify as verify_dataset
-from ssno.data.options import DataOptions
 from ssno.data.readers.inspection import open_sets
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS as READ_DEFAULTS

@@ -11,7 +11,7 @@ from ssno.evaluation.inspection import LENGTHS, MEMORY, inspect_run
 from ssno.plots.modes import inspection_figures
 from ssno.plots.style import save
 from ssno.runs.layout import INSPECT
-from ssno.runs.lock import folder_for
+from ssno.runs.load import folder_for
 from ssno.runs.open import open_run
 
 

@@ -26,7 +26,7 @@ from ssno.plots.fields import still_picture
 from ssno.plots.geometries import flow_pictures
 from ssno.plots.style import labels_of, save
 from ssno.runs.layout import ROLLOUT
-from ssno.runs.lock import folder_for
+from ssno.runs.load import folder_for
 from ssno.runs.open import open_run
 from ssno.training.processes import EXIT_DIVERGED
 

@@ -34,8 +34,7 @@ from ssno.cli.options import moment
 from ssno.cli.parser import Device, computing_on
 from ssno.cli.parser import parse as parse_words
 from ssno.data.datasets import generate_command
-from ssno.data.load import find
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions, find
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
 from ssno.pde.problems.problem import Axis
@@ -45,9 +44,9 @@ from ssno.runs.options import Recipe, recipe
 from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_description, read_run, resolve_run
 from ssno.training.checks import check_resume
 from ssno.training.estimate import estimate
+from ssno.training.loop import run_task
 from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted, launch
 from ssno.training.task import task_of_run
-from ssno.training.train import run_task
 
 # What `ssno train --help` says about defaults: those that a run will use, which recipe and data may decide.
 #

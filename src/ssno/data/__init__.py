@@ -6,10 +6,9 @@ from ssno.data.datasets import DATASETS, Plan, Size, build_plan, build_problem, 
 from ssno.data.errors import DataError
 from ssno.data.generation import GenerationReport, generate
 from ssno.data.grids import Reduction
-from ssno.data.load import load_dataset
+from ssno.data.load import DataOptions, load_dataset
 from ssno.data.manifest import Verification, verify
 from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
-from ssno.data.options import DataOptions
 from ssno.data.readers.inspection import Inspection, inspect_data
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.splits import holdout, split_trajectories

@@ -305,6 +305,12 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
 
 def build_problem(name: str, preset: Preset = "paper", **options: Any) -> Problem:
     """The problem of a dataset at a preset's size, with `options` changed."""
+    dataset, chosen = choose_options(name, preset, **options)
+    return dataset.problem(**chosen)
+
+
+def choose_options(name: str, preset: Preset, **options: Any) -> tuple[Dataset, dict[str, Any]]:
+    """A dataset, and the options of its problem that its name, its preset and `options` set."""
     name, words = split_name(name)
     options = {**words, **options}
     if name not in DATASETS:
@@ -316,7 +322,7 @@ def build_problem(name: str, preset: Preset = "paper", **options: Any) -> Proble
     for option in options:
         if option not in known:
             raise ValueError(unknown_name(option, known, kind=f"option of {name}"))
-    return dataset.problem(**{**dataset.sizes[preset].options, **options})
+    return dataset, {**dataset.sizes[preset].options, **options}
 
 
 def build_plan(
@@ -338,14 +344,25 @@ def build_plan(
 
 def folder_name(problem: Problem, preset: str) -> str:
     """The folder of a dataset in `./data`: `ks-0.075-paper`, `burgers-paper`; words that are the default go unsaid."""
-    said = []
-    for option in DATASETS[problem.name].named_by:
-        value = getattr(problem, option)
+    named_by = DATASETS[problem.name].named_by
+    return _folder_name(problem.name, preset, {option: getattr(problem, option) for option in named_by})
+
+
+def find_folder_name(name: str, preset: Preset, **options: Any) -> str:
+    """The same from a dataset's name and options, without building its problem."""
+    return _folder_name(split_name(name)[0], preset, choose_options(name, preset, **options)[1])
+
+
+def _folder_name(name: str, preset: str, options: Mapping[str, Any]) -> str:
+    dataset, said = DATASETS[name], []
+    for option in dataset.named_by:
+        usual = getattr(dataset.problem, option)
+        value = options.get(option, usual)
         if not isinstance(value, str):
             said.append(f"{value:g}")
-        elif value != getattr(type(problem), option):
+        elif value != usual:
             said.append(value)
-    return "-".join([problem.name, *said, preset])
+    return "-".join([name, *said, preset])
 
 
 def generate_command(name: str, preset: Preset = "paper", *, out: Path | None = None, **options: Any) -> str:

@@ -8,18 +8,18 @@ Nothing is read but the description of the files. Formats live in `ssno.data.rea
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ssno.base.checks import require_one_of
+from ssno.base import read_regular, require_one_of
 from ssno.data.context import NONE, choose_context
-from ssno.data.datasets import DATASETS, PRESETS, build_problem, folder_name, generate_command, split_name
+from ssno.data.datasets import DATASETS, PRESETS, find_folder_name, generate_command, split_name
 from ssno.data.errors import DataError
 from ssno.data.grids import How, Points, fitting
 from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
 from ssno.data.readers import well
-from ssno.data.readers.airfrans import is_airfrans, open_airfrans
+from ssno.data.readers.airfrans import open_airfrans
 from ssno.data.readers.plain import cut_to_shortest, natural_order
 from ssno.data.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.readers.public import chunks_of
@@ -157,7 +157,7 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
     options: dict[str, Any] = {} if viscosity is None else {"viscosity": viscosity}
     wanted: list[Any] = [preset] if preset else list(reversed(PRESETS))
     require_one_of("preset", wanted[0], PRESETS)
-    folders = [root / folder_name(build_problem(name, size, **options), size) for size in wanted]
+    folders = [root / find_folder_name(name, size, **options) for size in wanted]
     for folder in folders:
         if folder.is_dir():
             return folder
@@ -165,6 +165,12 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
     others = f" There is {', '.join(there)}: give the folder, or its preset and viscosity." if there else ""
     command = generate_command(name, wanted[0], out=None if str(root) == "data" else folders[0], **options)
     raise FileNotFoundError(f"There is no {folders[0]}.{others} Make it with: {command}")
+
+
+def is_airfrans(folder: Path) -> bool:
+    """Whether a folder has AirfRANS's list of cases."""
+    manifest = folder / MANIFEST
+    return manifest.is_file() and b'"full_train"' in read_regular(manifest)
 
 
 def open_folder(folder: Path, options: ReadOptions, *, wanted: Sequence[str] = SPLITS) -> Mapping[str, Trajectories]:
@@ -282,6 +288,62 @@ def parse_index(text: str) -> slice:
         return slice(*numbers)
     except ValueError:
         raise ValueError(f"`time_index` must be START:STOP:STEP, as 0:140:7 or ::10, got {text!r}.") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions(ReadOptions):
+    """Which trajectories, and how they are read."""
+
+    name: str = "ks"
+    """A dataset's name, looked up in ./data, or a file or folder of your own."""
+    path: str | None = None
+    """Folder or file to read instead of looking the name up."""
+    preset: str | None = None
+    """Size of a generated dataset: tiny, small or paper; by default the largest there is."""
+    resolution: int | None = None
+    """Coarsen the grid to this many points along the first axis, others in proportion; by default what the literature
+    uses."""
+    reduction: How = "stride"
+    """How to coarsen: take every n-th point, average cells, or cut the spectrum."""
+    time_index: str | None = None
+    """Frames to use, start:stop:step; by default what the literature uses."""
+    segment: int | None = None
+    """Cut long runs into pieces of this many frames."""
+    train: int | None = None
+    """Use only this many training trajectories, the first ones."""
+    valid: int | None = None
+    """Use only this many validation trajectories, the first ones."""
+    splits: tuple[float, ...] | None = None
+    """Fractions or counts for train, valid, test when a file is not divided."""
+
+    def load(self, split: str, *, resolution: Points | None = None) -> Trajectories:
+        """The trajectories of a split, or the same on another grid; nothing is read but descriptions."""
+        return self.load_splits(split, resolution=resolution)[0]
+
+    def load_splits(self, *splits: str, resolution: Points | None = None) -> tuple[Trajectories, ...]:
+        """Several splits, each file opened once."""
+        fits = resolution is not None and self.reduction == "stride"
+        found = load_splits(
+            self.path or self.name,
+            splits,
+            preset=self.preset,
+            resolution=self.resolution if resolution is None else resolution,
+            reduction=None if fits else self.reduction,
+            time_index=None if self.time_index is None else parse_index(self.time_index),
+            segment=self.segment,
+            splits=self.splits,
+            **{field.name: getattr(self, field.name) for field in fields(ReadOptions)},
+        )
+        return tuple(self._first(split, found[split]) for split in splits)
+
+    def _first(self, split: str, data: Trajectories) -> Trajectories:
+        """As many trajectories as the options ask for."""
+        count = {"train": self.train, "valid": self.valid}.get(split)
+        if count is None:
+            return data
+        if not 1 <= count <= len(data):
+            raise ValueError(f"`data.{split}` must lie between 1 and the {len(data)} trajectories there, got {count}.")
+        return data.select(indices=range(count))
 
 
 # Reading one more file as the first of its kind was read: what the user said once need not be said again.

@@ -21,8 +21,8 @@ from ssno.base.device import choose_device
 from ssno.base.formatting import number
 from ssno.base.provenance import provenance
 from ssno.data.grids import Points
+from ssno.data.load import DataOptions
 from ssno.data.normalise import Normaliser, Normalisers
-from ssno.data.options import DataOptions
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds

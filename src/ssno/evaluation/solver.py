@@ -28,9 +28,8 @@ from torch import Tensor
 from ssno.base import description_from_json
 from ssno.base.provenance import processor_name
 from ssno.data.datasets import DATASETS
-from ssno.data.load import find
+from ssno.data.load import DataOptions, find
 from ssno.data.manifest import DESCRIPTION, MANIFEST, read_manifest
-from ssno.data.options import DataOptions
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.data.windows import Window
 from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.scores import score

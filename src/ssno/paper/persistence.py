@@ -4,8 +4,8 @@ from functools import cache
 
 from torch.linalg import vector_norm
 
+from ssno.data.load import DataOptions
 from ssno.data.normalise import Normalisers, fit
-from ssno.data.options import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
 from ssno.evaluation.evaluate import trivial_forecasters

@@ -27,8 +27,8 @@ from ssno.base.device import threads
 from ssno.base.provenance import provenance
 from ssno.data.datasets import Plan, build_plan, folder_name
 from ssno.data.generation import generate
+from ssno.data.load import DataOptions
 from ssno.data.manifest import MANIFEST
-from ssno.data.options import DataOptions
 from ssno.data.solve_shards import GenerationCost
 from ssno.data.windows import dataset_conventions
 from ssno.evaluation.evaluate import evaluate

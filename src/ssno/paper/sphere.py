@@ -20,8 +20,8 @@ from itertools import product
 from typing import Any
 
 from ssno.data.datasets import build_problem
+from ssno.data.load import DataOptions
 from ssno.data.normalise import fit
-from ssno.data.options import DataOptions
 from ssno.data.windows import Window
 from ssno.evaluation.sphere_baselines import (
     STEPS,

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ssno.base import from_text, read_regular, unknown_name
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.paper.trial import Trial
 from ssno.runs.options import Recipe
 from ssno.runs.run import leaves, resolve_run

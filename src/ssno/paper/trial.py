@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ssno.data.context import NONE
 from ssno.data.datasets import DATASETS, Preset, split_name
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.data.splits import holdout
 from ssno.data.windows import Protocol, Window, dataset_conventions
 from ssno.models.config import OperatorConfig

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssno.base.atomic_write import Kind, check_replaceable, write_whole
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.data.readers.suggest import option_words
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import choose, evaluate, evaluate_ensemble

@@ -20,13 +20,19 @@ from ssno.data.envelope import Envelope
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import ContextTime, Window
 from ssno.forecasting.forecaster import Forecaster
-from ssno.models.pretrained import load_weights, read_model_document, resolve_checkpoint, to_precision_of
+from ssno.models.pretrained import (
+    load_weights,
+    read_model_document,
+    resolve_checkpoint,
+    results_folder,
+    to_precision_of,
+)
 from ssno.models.registry import model_config
 from ssno.models.wrapped import WrappedConfig, WrappedModule
 from ssno.native.engine import Precision
 from ssno.pde.problems.problem import LONGEST, SHORTEST
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
-from ssno.runs.layout import CONFIG, WEIGHTS, is_run
+from ssno.runs.layout import CONFIG, WEIGHTS, is_run, refuse_links
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,12 @@ def read_units(folder: Path, document: Mapping[str, Any]) -> Units | None:
 def run_folder_of(folder: Path) -> Path:
     """The folder with config.json: `folder` itself, or the run around a checkpoint folder such as `best` or `last`."""
     return folder.parent if has_checkpoint(folder) and not is_run(folder) else folder
+
+
+def folder_for(run: Path, name: str) -> Path:
+    """Where pictures about a run or one of its checkpoints go, unless the user names a place."""
+    refuse_links(results_folder(run_folder_of(run)))
+    return results_folder(run) / name
 
 
 def load_forecaster(

@@ -17,8 +17,7 @@ from torch import nn
 from ssno.base import description_from_json
 from ssno.base.checks import LARGEST_SEED
 from ssno.data.grids import Points
-from ssno.data.load import in_our_layout, same_options, with_fields
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions, in_our_layout, same_options, with_fields
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories

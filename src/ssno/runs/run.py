@@ -19,7 +19,7 @@ from torch import nn
 
 from ssno.base import description_from_json, from_text, read_json, require_one_of, to_text, unknown_name, write_document
 from ssno.base.renamed import with_new_names
-from ssno.data.options import DataOptions
+from ssno.data.load import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import ContextTime, Window, dataset_conventions
 from ssno.models.config import OperatorConfig

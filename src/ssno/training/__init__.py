@@ -3,9 +3,10 @@
 from ssno.training.checks import ResumeCheck, check_resume
 from ssno.training.estimate import Estimate, estimate
 from ssno.training.log import Reporter, Silent
+from ssno.training.loop import run_task
 from ssno.training.processes import TrainingDiverged, TrainingInterrupted
 from ssno.training.task import Task, task_for
-from ssno.training.train import run_task, train
+from ssno.training.train import train
 
 __all__ = [
     "Estimate",

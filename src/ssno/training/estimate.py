@@ -28,11 +28,11 @@ from ssno.models.operator import count_parameters
 from ssno.runs.options import Stage, TrainOptions, Unrolling
 from ssno.training.batches import prepare
 from ssno.training.log import Silent
+from ssno.training.loop import run_task
 from ssno.training.objective import Objective, compiles
 from ssno.training.optimiser import optimiser_bytes
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.task import Task
-from ssno.training.train import run_task
 
 # How much memory a run will hold, counted on parts of it that are known to fit.
 #

@@ -7,7 +7,7 @@ pieces of trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, 
 
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -23,15 +23,15 @@ from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
 from ssno.native.engine import Precision, use
 from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
-from ssno.runs.layout import BEST, LAST, epoch_folder
-from ssno.runs.log import Log, Logger
+from ssno.runs.layout import BEST, LAST, claimed, clear, epoch_folder
+from ssno.runs.log import Log, Logger, check_loggers
 from ssno.runs.run import record_changes
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource, prepare
-from ssno.training.log import Reporter
+from ssno.training.log import Reporter, Silent, reporter_for
 from ssno.training.objective import Carry, Objective
 from ssno.training.optimiser import WeightAverage, make_optimiser, rate_factor, restore, run_tensors, set_rate
-from ssno.training.processes import Interruption, Process, TrainingDiverged, TrainingInterrupted
+from ssno.training.processes import Interruption, Process, TrainingDiverged, TrainingInterrupted, join_processes
 from ssno.training.task import Task
 
 STEPS_LOGGED_PER_EPOCH = 10
@@ -328,3 +328,47 @@ class Loop:
 def step_seed(*key: int) -> int:
     """A seed for torch's global generator, from which dropout draws."""
     return int(np.random.SeedSequence(list(key)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def run_task(
+    task: Task,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    stop_after: int | None = None,
+    stop_at: datetime | None = None,
+    reporter: Reporter | None = None,
+    device: str | torch.device = "auto",
+    loggers: Collection[Logger] = (),
+) -> Forecaster:
+    """Do a training that has been put together. A refused one leaves nothing behind, and an earlier run as it was."""
+    check_loggers(loggers)
+    with (
+        join_processes(device) as process,
+        claimed(folder, resume=resume, overwrite=overwrite) if process.is_main else nullcontext(),
+    ):
+        loop = Loop(
+            task,
+            process=process,
+            reporter=(reporter or reporter_for()) if process.is_main else Silent(),
+            folder=folder,
+            stop_after=stop_after,
+            stop_at=stop_at,
+            loggers=loggers,
+        )
+        if resume:
+            return loop.run(resume=True)
+        if folder is not None:
+            loop.rehearse()
+        place = folder if process.is_main else None
+        if place is not None:
+            clear(place)
+        try:
+            return loop.run()
+        except (TrainingInterrupted, TrainingDiverged):
+            raise
+        except Exception:
+            if place is not None and loop.progress.step == 0:
+                clear(place)
+            raise

@@ -1,7 +1,6 @@
 """`train`: from a model and trajectories to a forecaster."""
 
 from collections.abc import Collection
-from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import ContextTime, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
-from ssno.runs.lock import claimed, clear
-from ssno.runs.log import Logger, check_loggers
+from ssno.runs.log import Logger
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
-from ssno.training.log import Reporter, Silent, reporter_for
-from ssno.training.loop import Loop
-from ssno.training.processes import TrainingDiverged, TrainingInterrupted, join_processes
-from ssno.training.task import Task, task_for
+from ssno.training.log import Reporter
+from ssno.training.loop import run_task
+from ssno.training.task import task_for
 
 
 def train(
@@ -88,47 +85,3 @@ def train(
         device=device,
         loggers=loggers,
     )
-
-
-def run_task(
-    task: Task,
-    *,
-    folder: Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    stop_after: int | None = None,
-    stop_at: datetime | None = None,
-    reporter: Reporter | None = None,
-    device: str | torch.device = "auto",
-    loggers: Collection[Logger] = (),
-) -> Forecaster:
-    """Do a training that has been put together. A refused one leaves nothing behind, and an earlier run as it was."""
-    check_loggers(loggers)
-    with (
-        join_processes(device) as process,
-        claimed(folder, resume=resume, overwrite=overwrite) if process.is_main else nullcontext(),
-    ):
-        loop = Loop(
-            task,
-            process=process,
-            reporter=(reporter or reporter_for()) if process.is_main else Silent(),
-            folder=folder,
-            stop_after=stop_after,
-            stop_at=stop_at,
-            loggers=loggers,
-        )
-        if resume:
-            return loop.run(resume=True)
-        if folder is not None:
-            loop.rehearse()
-        place = folder if process.is_main else None
-        if place is not None:
-            clear(place)
-        try:
-            return loop.run()
-        except (TrainingInterrupted, TrainingDiverged):
-            raise
-        except Exception:
-            if place is not None and loop.progress.step == 0:
-                clear(place)
-            raise

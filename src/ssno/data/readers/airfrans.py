@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssno.base import read_json, read_regular
+from ssno.base import read_json
 from ssno.data.errors import DataError
 from ssno.data.readers.arrays import LazyArray, Selection, Stamp
 from ssno.data.readers.blocks import Block, Part, Pattern
@@ -42,12 +42,6 @@ Case = Callable[[], Mapping[str, np.ndarray]]
 TEST_OF = {"scarce": "full"}
 NAME = re.compile(r"airFoil2D_SST((_-?\d+(\.\d+)?){5,6})")
 STATE, CONTEXT = Pattern(("batch", "time", "channel", "point")), Pattern(("batch", "channel", "point"))
-
-
-def is_airfrans(folder: Path) -> bool:
-    """Whether a folder has AirfRANS's list of cases."""
-    manifest = folder / "manifest.json"
-    return manifest.is_file() and b'"full_train"' in read_regular(manifest)
 
 
 def open_airfrans(folder: Path, *, task: str = "full", points: int = POINTS) -> dict[str, Trajectories]:

@@ -19,13 +19,13 @@ from ssno.data.sandbox.zarr_store import SMALL_FILE
 from ssno.data.trajectories import NAN, Trajectories
 
 READERS: tuple[Reader, ...] = (
+    well.READER,
     airfrans.READER,
     public.PDEBENCH,
     public.LPSDA,
     public.LI,
     public.FOURIERFLOW,
     public.POSEIDON,
-    well.READER,
     csv_columns.READER,
     plain.READER,
 )
