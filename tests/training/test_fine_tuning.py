@@ -1,5 +1,6 @@
 """Trainings that start from a trained model: on another grid, on other data."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +47,12 @@ def test_fine_tuning_on_another_grid_makes_it_the_reference(two_grids) -> None:
     for forecaster in (tuned, load_forecaster(folder / "tuned")):  # long waves start where they were
         assert forecaster.copies((32,), spacing=fine.spacing) == (1,)
         torch.testing.assert_close(rollout(forecaster, frames, 3, spacing=fine.spacing), apart, rtol=0, atol=0.03)
+    document = json.loads((folder / "tuned" / "config.json").read_text())
+    assert document["config"]["reference_spacing"] == [1 / 32]  # and nowhere else
+    assert document["run"]["model"]["reference_spacing"] is None
+    assert "spacing" not in document["forecaster"]
+    document["run"]["model"]["reference_spacing"] = document["forecaster"]["spacing"] = [1 / 32]  # as it was written
+    (folder / "tuned" / "config.json").write_text(json.dumps(document))
     again = replace(run, data=replace(run.data, resolution=32), train=replace(run.train, epochs=2))
     resumed = train(again, folder=folder / "tuned", resume=True, reporter=Silent())
     assert resumed.spacing == (1 / 32,)

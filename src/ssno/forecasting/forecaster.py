@@ -250,13 +250,15 @@ class Forecaster(nn.Module):
             described = config.to_json()
         if described.get("reference_spacing", "unknown") is None:  # so that the model alone knows its grid too
             described["reference_spacing"] = self.spacing
+        # Stated once: here only if the model's own config does not say it.
+        has_reference = self.spacing is not None and described.get("reference_spacing") == self.spacing
         units = {
             "state": self.normalisers.state.to_json(),
             "context": self.normalisers.context.to_json(),
             "predict_increment": self.predict_increment,
             "window": dataclasses.asdict(self.window),
             "context_time": self.context_time,
-            "spacing": self.spacing,
+            **({} if has_reference else {"spacing": self.spacing}),
             "spacings": self.spacings,
             "mask": self.mask,
             "envelope": None if self.envelope is None else dataclasses.asdict(self.envelope),

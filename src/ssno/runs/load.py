@@ -68,7 +68,8 @@ def read_units(folder: Path, document: Mapping[str, Any]) -> Units | None:
     if not isinstance(section, dict):
         return None
     known = {field.name for field in fields(Units)}
-    read = {name: value for name, value in section.items() if name in known}
+    reference = document.get("config", {}).get("reference_spacing")
+    read = {name: value for name, value in {"spacing": reference, **section}.items() if name in known}
     try:
         return description_from_json(Units, read, where="forecaster.")
     except ValueError as error:

@@ -160,11 +160,14 @@ class Run(Generic[ModelConfig]):
         return replace(self, model=model, window=window, train=train)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, complete."""
+        """Plain values, complete; the reference grid of weights from another run stands in their config alone."""
+        model = self.model.to_json()
+        if self.start_from is not None and "reference_spacing" in model:
+            model["reference_spacing"] = None
         return {
             "version": RUN_VERSION,
             "data": asdict(self.data),
-            "model": self.model.to_json(),
+            "model": model,
             "train": asdict(self.train),
             "window": asdict(self.window),
             "context_time": self.context_time,

@@ -27,11 +27,12 @@ from ssno.data.windows import ContextTime, Window, dataset_conventions
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import read_model_document
+from ssno.models.registry import model_config
 from ssno.runs.load import Units, read_units
 from ssno.runs.open import RunFolder, open_run
 from ssno.runs.options import Recipe, TrainOptions, check_frames
 from ssno.runs.options import recipe as named_recipe
-from ssno.runs.run import Run, leaves, read_run, resolve_run
+from ssno.runs.run import Run, leaves, resolve_run
 from ssno.training.batches import on_finest, on_grids
 
 
@@ -101,8 +102,11 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
         run = replace(run, data=replace(run.data, resolution=grid[0], reduction=fitting(data.axes, grid)))
     units, source, notes = None, None, []
     if resumed is not None:
-        units = read_units(resumed, read_model_document(resumed))
-        run = run if run.start_from is None else replace(run, model=read_run(resumed).model)
+        document = read_model_document(resumed)
+        units = read_units(resumed, document)
+        if run.start_from is not None:
+            own = document["config"]
+            run = replace(run, model=model_config(str(own.get("model"))).from_json(own))
     if resumed is not None or run.start_from is None:
         model: nn.Module = run.build_model()
         data, valid = fitting_data(model, data, valid, run.train)
@@ -114,9 +118,9 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
             notes.append(f"kernels of {run.start_from} were continued onto this grid, now their reference")
         run = replace(run, model=model.config)
         if not run.train.refit_normalisation:
-            own = source.forecaster
+            theirs = source.forecaster
             chosen = replace(
-                run.train, normalisation=own.normalisers.state.method, predict_increment=own.predict_increment
+                run.train, normalisation=theirs.normalisers.state.method, predict_increment=theirs.predict_increment
             )
             run = replace(run, train=chosen)
             notes.append(f"units are those of {run.start_from}; --train.refit-normalisation fits them to these data")
