@@ -74,6 +74,7 @@ VERBS = {
     ),
     "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run.", computes=True),
     "report": Verb("report", "report", "One self-contained HTML page about runs.", computes=True),
+    "play": Verb("play", "play", "One page on which a model runs live in the browser, beside a solver."),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time.", computes=True),
     "reproduce": Verb(
         "reproduce",
