@@ -186,7 +186,7 @@ def find_physics(run: RunFolder, dataset: str | None, viscosity: float | None) -
     return Physics(name, problem, grid, times)
 
 
-def truth_options(physics: Physics) -> dict[str, float]:
+def truth_options(physics: Physics) -> dict[str, int | float]:
     """The solver that made the training data: points per axis and time steps."""
     problem = physics.problem
     if isinstance(problem, KuramotoSivashinsky):

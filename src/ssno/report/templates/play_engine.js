@@ -220,7 +220,8 @@ class KS {
   }
   load(field) {
     const { engine, n } = this;
-    engine.f64(this.buffer, n).set(engine.resampled(field, engine.grid[0], n));
+    const own = engine.resampled(field, engine.grid[0], n); // first: it may take memory, which moves the views
+    engine.f64(this.buffer, n).set(own);
     engine.wasm.ks_load(this.at, this.buffer);
   }
   *frame() { this.engine.wasm.ks_steps(this.at, this.steps); }
@@ -280,7 +281,8 @@ class Torus {
   set({ step, courant }, viscosity) { Object.assign(this, { step, courant, viscosity, dt: 0 }); }
   load(field) {
     const { engine, n } = this;
-    engine.f32(this.buffer, n * n).set(engine.resampled(field, engine.grid[0], n));
+    const own = engine.resampled(field, engine.grid[0], n); // first, as above
+    engine.f32(this.buffer, n * n).set(own);
     engine.wasm.torus_load(this.at, this.buffer);
   }
   *frame() {
