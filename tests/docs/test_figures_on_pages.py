@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from ssno.evaluation import BenchmarkCase, BenchmarkEntry, published_flops
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.forecasting.scores import EVERY
 from ssno.models.registry import ALL_MODELS, model_config
+from ssno.report.play import BUILD
 from ssno.training.checks import ALLOWED
 
 ROOT = Path(__file__).parents[2]
@@ -119,3 +121,12 @@ def test_own_networks_states_what_was_measured() -> None:
             layer
         )
     assert stored("own-networks")["steps"] == 800
+
+
+def test_play_states_the_stored_speeds_and_the_command_of_the_code() -> None:
+    for row in stored("play")["pages"]:
+        best, whole = row["model_frames_per_second"]["best"], row["page_frames_per_second"]
+        told = f"| {row['name']} | {row['bytes'] / 1024:.0f} KiB | {row['error_after_50_steps']:.0e} | "
+        assert told + f"{best:.0f} frames/s | {whole:.0f} frames/s |" in page("play")
+    assert shlex.join(BUILD) in page("play")
+    assert len(page("play").splitlines()) <= 80

@@ -6,6 +6,7 @@ need no learning, on the training grid and on one twice as fine.
 """
 
 import os
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -107,6 +108,9 @@ def run_demo(
     write_json(folder / "results.json", numbers)
     conclude(rows, console)
     console.print(f"Pictures: {', '.join(map(str, pictures))}. Numbers: {folder / 'results.json'}.", soft_wrap=True)
+    command = ["ssno", "play", str(folder / "ss-no"), "-o", str(folder / "play.html")]
+    command += ["--dataset", "ks", "--viscosity", f"{demo.viscosity:g}"]
+    console.print(f"A page on which the SS-NO runs in your browser: {shlex.join(command)}", soft_wrap=True)
     return numbers
 
 

@@ -1,0 +1,70 @@
+"""Speed and exactness of the pages of `ssno play`, in headless Chromium.
+
+    python -m benchmarks.play              measure and print
+    python -m benchmarks.play --store      also write results/play.json
+
+For every bundled model: frames per second of the model alone (one step after the other, best and median of 100), of the
+whole page at its highest speed (model, both solvers and all pictures), and the error after 50 free steps against
+PyTorch. Needs chromium and chromedriver. Run it on an idle machine; `load` is the load average at the start.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import tyro
+from tests.browser import Browser, running_driver
+from tests.report.test_play_in_browser import NAMES, compare_with_pytorch, opened
+
+from ssno.base.provenance import provenance
+from ssno.report.play import make_play
+from ssno.runs.open import open_run
+
+ROOT = Path(__file__).parents[1]
+STEPS = """const times = []; for (let i = 0; i < 100; i++) { const t = performance.now(); ssno.engine.step();
+times.push(performance.now() - t); } return times.sort((a, b) => a - b)"""
+SHOWN = "ssno.sim.speed = 240; ssno.sim.playing = true; return [performance.now(), ssno.sim.shown]"
+
+
+def main(*, store: bool = False) -> None:
+    """Measure the three bundled pages."""
+    load = os.getloadavg()[0]
+    with TemporaryDirectory() as folder, running_driver(Path(folder) / "log") as address:
+        rows = [measured(name, Path(folder), address) for name in NAMES]
+    for row in rows:
+        print(row)
+    if store:
+        document = {"pages": rows, "load": load, "provenance": provenance()}
+        (ROOT / "results" / "play.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
+def measured(name: str, folder: Path, address: str) -> dict[str, Any]:
+    """One page."""
+    page = make_play(open_run(name), folder / f"{name}.html")
+    browser = Browser(address, width=1280, height=900)
+    try:
+        opened(browser, page, link="#p=1&f=4")
+        error = compare_with_pytorch(browser, name, 50)
+        times = browser.run(STEPS)
+        opened(browser, page, link="#p=1&f=0")
+        began, first = browser.run(SHOWN)
+        time.sleep(0.7)
+        ended, last = browser.run("return [performance.now(), ssno.sim.shown]")
+        clock = browser.run("return ssno.sim.calibration")
+    finally:
+        browser.close()
+    return {
+        "name": name,
+        "bytes": page.stat().st_size,
+        "error_after_50_steps": error,
+        "model_frames_per_second": {"best": 1000 / times[0], "median": 1000 / times[50]},
+        "page_frames_per_second": 1000 * (last - first) / (ended - began),
+        "calibration_ms": clock,
+    }
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
