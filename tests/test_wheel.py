@@ -25,7 +25,8 @@ def test_the_wheel_installs_and_imports_in_a_clean_environment(tmp_path) -> None
     (wheel,) = (tmp_path / "dist").glob("ssno-*.whl")
     bundled = {f"ssno/pretrained/{name}/{file}" for name in bundled_folders() for file in FILES}
     templates = {f"ssno/report/templates/{name}" for name in ENVIRONMENT.list_templates()}
-    assert bundled | templates | {"ssno/pretrained/README.md"} <= set(zipfile.ZipFile(wheel).namelist())
+    engine = {"ssno/report/engine.c", "ssno/report/engine.wasm"}
+    assert bundled | templates | engine | {"ssno/pretrained/README.md"} <= set(zipfile.ZipFile(wheel).namelist())
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "torch==2.13.0")

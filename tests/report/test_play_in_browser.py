@@ -2,6 +2,7 @@
 
 import base64
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -14,6 +15,7 @@ from tests.browser import PROGRAMS, Browser, running_driver
 from tests.report.test_play import HOSTILE, trained
 
 from ssno.forecasting.rollout import stream
+from ssno.report import play
 from ssno.report.play import SEED, find_physics, make_play
 from ssno.runs.open import open_run
 
@@ -101,6 +103,20 @@ def test_fifty_free_steps_agree_with_pytorch(driver, pages, name) -> None:
     try:
         opened(browser, pages[name])
         assert compare_with_pytorch(browser, name, 50) < LARGEST_ERROR
+    finally:
+        browser.close()
+
+
+@pytest.mark.verify
+def test_an_engine_built_here_computes_the_same(driver, tmp_path, monkeypatch) -> None:
+    shutil.copy(play.ENGINE.with_suffix(".c"), tmp_path)
+    subprocess.run(play.BUILD, cwd=tmp_path, check=True)
+    monkeypatch.setattr(play, "ENGINE", tmp_path / "engine.wasm")
+    page = make_play(open_run("ks-0.1-64"), tmp_path / "play.html")
+    browser = Browser(driver, width=1280, height=900)
+    try:
+        opened(browser, page)
+        assert compare_with_pytorch(browser, "ks-0.1-64", 50) < LARGEST_ERROR
     finally:
         browser.close()
 

@@ -3,7 +3,7 @@ const page = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const two = page.grid.length === 2, N = page.grid[0], P = page.grid.reduce((a, b) => a * b, 1);
 const K = page.input_frames, HORIZON = page.trained_frames, LAST = 2 * HORIZON - 1;
-const ROLES = ["truth", "model", "equal"], BUDGET = 12, STILL = matchMedia("(prefers-reduced-motion: reduce)");
+const ROLES = ["truth", "model", "equal"], BUDGET = two ? 40 : 12, STILL = matchMedia("(prefers-reduced-motion: reduce)");
 const [LOW, HIGH] = page.range, UNIT = (HIGH - LOW) / (two ? 1024 : 16384), LIMIT = 32767 * UNIT;
 const number = (x) => (x >= 100 ? x.toFixed(0) : x >= 1 ? x.toFixed(1) : x >= 0.01 ? x.toFixed(2) : x.toPrecision(2));
 const percent = (e) => (Number.isFinite(e) ? (e > 9.99 ? "> 999 %" : `${(100 * e).toFixed(e < 0.1 ? 1 : 0)} %`) : "diverged");

@@ -308,5 +308,5 @@ class Torus {
 const relativeError = (a, b) => {
   let difference = 0, size = 0;
   for (let i = 0; i < a.length; i++) { difference += (a[i] - b[i]) ** 2; size += b[i] ** 2; }
-  return Math.sqrt(difference / size);
+  return Math.sqrt(difference / Math.max(size, 1e-12));
 };
