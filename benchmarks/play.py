@@ -3,10 +3,10 @@
     python -m benchmarks.play              measure and print
     python -m benchmarks.play --store      also write results/play.json
 
-For every bundled model: frames per second of the model alone (100 steps one after the other: best, median, and per second
+For every bundled model: frames per second of the model alone (100 steps: best, median, and per second
 of processor time, which other jobs do not lower), of the whole page at its highest speed (model, both solvers and all
-pictures), and the error after 50 free steps against PyTorch. Needs chromium and chromedriver. `load` is the load average
-at the start.
+pictures), and the error after 50 free steps against PyTorch. Needs chromium and chromedriver. `load` is the load
+average at the start.
 """
 
 import json

@@ -157,7 +157,7 @@ def test_hostile_names_stay_text(tmp_path) -> None:
     assert Elements(page).open == []
     assert ENVIRONMENT.autoescape is True
     templates = [ENVIRONMENT.loader.get_source(ENVIRONMENT, name)[0] for name in ENVIRONMENT.list_templates()]
-    assert len(templates) == 6
+    assert len(templates) == 10
     assert not [source for source in templates if re.search(r"\|\s*safe\b|autoescape|Markup", source)]
 
 
