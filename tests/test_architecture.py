@@ -26,12 +26,13 @@ ALLOWED: dict[str, set[str]] = {
 BELOW_TRAINING = {"models", "layers", "ssm", "native", "pde", "data", "base", "transforms"}
 ALLOWED["forecasting"] = BELOW_TRAINING
 ALLOWED["runs"] = BELOW_TRAINING | {"forecasting"}
+ALLOWED["export"] = ALLOWED["runs"] | {"runs"}
 ALLOWED["training"] = ALLOWED["runs"] | {"runs"}
 ALLOWED["evaluation"] = ALLOWED["runs"] | {"runs"}
 ALLOWED["plots"] = ALLOWED["evaluation"] | {"evaluation"}
 ALLOWED["report"] = ALLOWED["plots"] | {"plots"}
 ALLOWED["paper"] = ALLOWED["report"] | {"report", "training", "theory"}
-ALLOWED["cli"] = ALLOWED["paper"] | {"paper"}
+ALLOWED["cli"] = ALLOWED["paper"] | {"paper", "export"}
 
 
 def package_of(path: Path) -> str:

@@ -72,6 +72,7 @@ VERBS = {
     "rollout": Verb(
         "rollout", "rollout", "Forecast beside the truth: error of every step, pictures, animations.", computes=True
     ),
+    "export": Verb("export", "export", "Write a trained model for ONNX Runtime, torch.export or C++."),
     "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run.", computes=True),
     "report": Verb("report", "report", "One self-contained HTML page about runs.", computes=True),
     "play": Verb("play", "play", "One page on which a model runs live in the browser, beside a solver."),

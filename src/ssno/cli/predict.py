@@ -14,6 +14,7 @@ from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
 from ssno.data.storage import block_frames
 from ssno.data.units import measured
+from ssno.export import open_exported
 from ssno.forecasting.divergence import OnDivergence
 from ssno.forecasting.predict import Prediction, estimate_seconds, plan_prediction
 from ssno.forecasting.predict import predict as predict_to_file
@@ -49,7 +50,7 @@ def predict(
     which a quantity first leaves the range of the training data. If a forecast diverges, the exit code is 3.
 
     Args:
-        run: Folder of a training run, or the name of a bundled checkpoint.
+        run: Folder of a training run, the name of a bundled checkpoint, or an ONNX file that `ssno export` wrote.
         input: A file (HDF5, NetCDF, NPZ, NPY, MAT, CSV, VTK, PyTorch), a Zarr store, a folder, or a dataset's name.
         output: The new HDF5 file.
         steps: Frames to predict.
@@ -70,7 +71,9 @@ def predict(
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
-    opened = open_run(run, precision=precision)
+    if run.suffix == ".onnx" and precision not in (None, "float32"):
+        raise ValueError(f"`precision` of an exported file must be float32, got {precision!r}.")
+    opened = open_exported(run) if run.suffix == ".onnx" else open_run(run, precision=precision)
     forecaster = opened.forecaster
     # Forecasts go on from the end of a whole trajectory, not of the pieces that were trained on.
     alike = replace(opened, data=replace(opened.alike(input, read), segment=None, time_index=None))
