@@ -254,7 +254,7 @@ def _plus(a: Any, b: Any, *, sign: int) -> RealPair:
     return RealPair(first + sign * third, second + sign * fourth)
 
 
-def _filled(pair: RealPair, value: float, **_: Any) -> RealPair:
+def _filled(pair: RealPair, value: float | int, **_: Any) -> RealPair:
     return RealPair(torch.full_like(pair.real, value), torch.zeros_like(pair.imag))
 
 

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from ssno.base import require_positive
 from ssno.data.normalise import SMALLEST, Normaliser
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.metrics import apply_mask
 from ssno.layers.block import DiscretisedKernels
 from ssno.models.baselines.trivial import TrivialOperator
 from ssno.models.operator import MemoryOperator, OperatorState
@@ -69,13 +68,13 @@ class ForecastStep(nn.Module):
     def forward(self, frame: Float[Tensor, "b c *grid"], buffer: Tensor | None = None) -> Any:
         """The newest frame and the buffer in, the next frame(s) and the buffer(s) out."""
         mask = None if self.mask is None else frame[:, self.mask : self.mask + 1] > 0.5
-        state = apply_mask((frame[:, : self.fields] - self.state_shift) * self.state_factor, mask)
+        state = masked((frame[:, : self.fields] - self.state_shift) * self.state_factor, mask)
         context = (frame[:, self.fields :] - self.context_shift) * self.context_factor
         found, first = [], None
         for number in range(self.steps):
             answer, buffer = self._step(torch.cat([state, context], dim=1), buffer)
-            state = apply_mask(state + self.increment * answer if self.predict_increment else answer, mask)
-            found.append(apply_mask(state * self.state_scale + self.state_shift, mask))
+            state = masked(state + self.increment * answer if self.predict_increment else answer, mask)
+            found.append(masked(state * self.state_scale + self.state_shift, mask))
             first = buffer if number == 0 else first
         frames = found[0] if self.steps == 1 else torch.stack(found, dim=1)
         if buffer is None:
@@ -124,6 +123,11 @@ class ForecastStep(nn.Module):
     def batch_dim(self) -> int:
         """Where the buffer has its trajectories: memory keeps features with frames last."""
         return 1 if not isinstance(self.model, MemoryOperator) or self.model.frames_as_channels else -1
+
+
+def masked(frame: Tensor, mask: Tensor | None) -> Tensor:
+    """A frame that is 0 where there are no data."""
+    return frame if mask is None else frame.masked_fill(mask, 0.0)
 
 
 def check_exportable(forecaster: Forecaster) -> None:

@@ -267,6 +267,8 @@ def describe_data(data: Trajectories) -> dict[str, Any]:
         "shape": list(data.shape),
         "fields": list(data.fields),
         "context_fields": list(data.context_fields),
+        "axes": [axis.name for axis in data.axes],
+        "units": asdict(data.units),
         "spacing": list(data.spacing),
         "times": [float(data.times[0]), float(data.times[-1])],
     }
