@@ -87,8 +87,8 @@ def test_evaluate_says_if_no_solver_is_as_fast_as_the_model(make_run, capsys, mo
     assert "No 'solver, same time': even on the coarsest grid the solver takes longer" in capsys.readouterr().out
 
 
-def test_evaluate_reports_forecasts_that_ran_away(make_run, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("ssno.cli.evaluate.LISTED", 2)
+def test_evaluate_reports_diverged_forecasts(make_run, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("ssno.forecasting.divergence.LISTED", 2)
     folder = make_run()
     from ssno.models.pretrained import save_weights
     from ssno.runs.load import load_forecaster
@@ -98,7 +98,7 @@ def test_evaluate_reports_forecasts_that_ran_away(make_run, capsys, monkeypatch)
     main(["evaluate", str(folder)])
     shown = capsys.readouterr().out
     assert "! trajectory 0 is not finite from step 1 on" in shown
-    assert "... and 1 more." in shown
+    assert "! and 1 more; --json lists them all" in shown
 
 
 def test_an_ensemble_is_scored_beside_its_members(make_run, capsys) -> None:
