@@ -97,7 +97,7 @@ def test_evaluate_reports_diverged_forecasts(make_run, capsys, monkeypatch) -> N
     save_weights(folder, weights)
     main(["evaluate", str(folder)])
     shown = capsys.readouterr().out
-    assert "! trajectory 0 is not finite from step 1 on" in shown
+    assert "! trajectory 0 diverges: not finite from step 1 on" in shown
     assert "! and 1 more; --json lists them all" in shown
 
 
