@@ -24,7 +24,6 @@ from typing import Annotated, Any
 
 import torch
 import tyro
-from ssno.forecasting.spectra import energy_spectrum
 
 from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
@@ -32,9 +31,9 @@ from ssno.data.load import DataOptions
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
-from ssno.forecasting.divergence import NEVER, largest, runaway_step
+from ssno.forecasting.divergence import NEVER, divergence_step, largest_values
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.metrics import valid_time
+from ssno.forecasting.metrics import energy_spectrum, valid_time
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.config import OperatorConfig
@@ -177,8 +176,8 @@ def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int) ->
     given = forecaster.window.size
     truth, times = frames[:, given:], torch.as_tensor(data.times[given:] - data.times[given - 1])
     forecast = rollout(forecaster, frames[:, :given], steps, spacing=data.spacing)
-    usual = largest(frames).amax(0, keepdim=True).expand(len(frames), -1)
-    gone = runaway_step(forecast, usual) != NEVER
+    usual = largest_values(frames).amax(0, keepdim=True).expand(len(frames), -1)
+    gone = divergence_step(forecast, usual) != NEVER
     scored = min(steps, truth.shape[1])
     until = valid_time(forecast[:, :scored], truth[:, :scored], times[:scored]).clamp_max(float(times[scored - 1]))
     found: dict[str, float | int] = {

@@ -95,7 +95,7 @@ def test_a_missing_dataset_prints_the_command_that_makes_it(tmp_path, generated,
         FileNotFoundError, match=r"There is no data.ks-0.075-paper.* Make it with: ssno data generate ks"
     ):
         load_dataset("ks")
-    with pytest.raises(FileNotFoundError, match=r"There is heat-tiny. Make it with: .* --out"):
+    with pytest.raises(FileNotFoundError, match=r"There is heat-tiny, which other .* Make it with: .* --out"):
         load_dataset("heat", preset="paper", root=generated[0])
     with pytest.raises(FileNotFoundError, match="no file or folder 'kz', and no dataset of that name"):
         load_dataset("kz")

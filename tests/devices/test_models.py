@@ -29,6 +29,9 @@ def test_no_model_is_left_out() -> None:
 @pytest.mark.parametrize(("name", "grid", "engine"), ENGINES)
 def test_a_model_learns_and_streams_on_the_device_as_on_the_cpu(gpu, name, grid, engine) -> None:
     here = model_config(f"{name}:tiny", n_dims=len(grid)).build()
+    for layer in here.modules():
+        if isinstance(layer, torch.nn.Dropout):  # the two devices drop different features
+            layer.eval()
     fields = here.config.out_channels
     frames = torch.randn(2, 6, here.config.in_channels, *grid)
     away, frames_away = copy.deepcopy(here).to(gpu), frames.to(gpu)

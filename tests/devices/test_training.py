@@ -47,9 +47,9 @@ def not_near(away: nn.Module, here: nn.Module) -> list[str]:
     "more",
     [
         {"ema": 0.9},
-        {"rollout": Unrolling(teacher_forcing=(0.5,), truncate=2)},
-        {"rollout": Unrolling(teacher_forcing=(0.0,), gradient_checkpointing=True)},
-        {"rollout": Unrolling(pushforward=(1,))},
+        {"unroll": Unrolling(teacher_forcing=(0.5,), truncate=2)},
+        {"unroll": Unrolling(teacher_forcing=(0.0,), gradient_checkpointing=True)},
+        {"unroll": Unrolling(pushforward=(1,))},
         {"data": waves(context=True)},
         {"name": "gkt", "normalisation": "per_sample_minmax"},
     ],

@@ -335,7 +335,7 @@ def test_data_that_do_not_fit_are_refused_before_anything_is_written(tmp_path) -
         with pytest.raises(ValueError, match="`time_step` must be positive and finite, got"):
             plan_prediction(model_for(data), data, steps=2, time_step=step)
     (tmp_path / "next.h5").write_text("precious")
-    with pytest.raises(FileExistsError, match="exists already. Choose another name, or pass `overwrite=True`"):
+    with pytest.raises(FileExistsError, match="exists already. Choose another name, or overwrite it"):
         predict(model_for(data), data, tmp_path / "next.h5", steps=1)
     assert (tmp_path / "next.h5").read_text() == "precious"
 

@@ -33,8 +33,8 @@ def test_a_name_finds_the_model_and_a_folder_on_disk_comes_first(root, tmp_path)
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("ks-0.1-46", r"no trained checkpoint of that name.*Did you mean `ks-0.1-64`\? There are: ks-0.1-64\."),
-        ("torus", r"no trained checkpoint of that name comes with ssno. There are: ks-0.1-64\."),
+        ("ks-0.1-46", r"no bundled checkpoint of that name.*Did you mean `ks-0.1-64`\? There are: ks-0.1-64\."),
+        ("torus", r"no bundled checkpoint of that name. There are: ks-0.1-64\."),
     ],
 )
 def test_a_name_that_is_nothing_lists_what_there_is(root, name, told) -> None:

@@ -68,7 +68,7 @@ def test_the_mode_is_handed_on(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_other_choices_are_refused() -> None:
-    with pytest.raises(ValueError, match="`compile` must be True, False, 'auto' or 'reduce-overhead', got 'fast'"):
+    with pytest.raises(ValueError, match="`compile` must be one of True, False, 'auto', 'reduce-overhead', got 'fast'"):
         TrainOptions(compile="fast")
 
 

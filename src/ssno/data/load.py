@@ -162,7 +162,7 @@ def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity:
         if folder.is_dir():
             return folder
     there = sorted(folder.name for folder in root.glob(f"{name}-*") if folder.is_dir()) if root.is_dir() else []
-    others = f" There is {', '.join(there)}: give the folder, or its preset and viscosity." if there else ""
+    others = f" There is {', '.join(there)}, which other options name." if there else ""
     command = generate_command(name, wanted[0], out=None if str(root) == "data" else folders[0], **options)
     raise FileNotFoundError(f"There is no {folders[0]}.{others} Make it with: {command}")
 

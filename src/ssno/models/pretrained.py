@@ -50,8 +50,8 @@ def resolve_checkpoint(folder: str | Path) -> Path:
     if path.name in known:
         return known[path.name]
     raise FileNotFoundError(
-        f"`{folder}` holds no model: there is no such folder, and no trained checkpoint of that name comes with "
-        f"ssno.{did_you_mean(path.name, known)} There are: {', '.join(known) or 'none'}."
+        f"There is no run or saved model in {folder}, and no bundled checkpoint of that name."
+        f"{did_you_mean(path.name, known)} There are: {', '.join(known) or 'none'}."
     )
 
 

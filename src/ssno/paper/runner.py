@@ -106,7 +106,7 @@ def status(trials: Iterable[Trial], known: Sequence[Standing]) -> Status:
         if (kind := kind_of(standing.trial)) in rates and standing.steps is not None
     ]
     begun = sum(standing.begun for standing in chosen)
-    return Status(len(chosen), len(chosen) - len(left), begun, sum(times), len(left) - len(times))
+    return Status(len(chosen), len(chosen) - len(left), begun, sum(times, 0.0), len(left) - len(times))
 
 
 def steps_of(trial: Trial) -> int:
