@@ -12,7 +12,10 @@ results/design.jsonl, also failed ones; those whose `code` is "scratch" come fro
 by their `change`.
 
 On `ks-attractor` (`ssno data generate ks-attractor --preset small`) models learn segments of 26 frames, and forecasts
-of 2,000 steps from the 32 validation states are compared with the statistics of the solver's own frames.
+of 2,000 steps from the 32 validation states are compared with the statistics of the solver's own frames. Forecasts of
+other problems are ten times as long as those of training. They are compared with the solver where it went as far:
+
+    ssno data generate torus-li --preset small --frames 200 --train 1 --valid 32 --test 1 --out data/torus-li-long
 """
 
 import json
@@ -28,18 +31,17 @@ import tyro
 from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
 from ssno.data.load import DataOptions
+from ssno.data.manifest import MANIFEST
 from ssno.data.normalise import fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
-from ssno.forecasting.divergence import NEVER, divergence_step, largest_values
+from ssno.evaluation.horizon import long_forecasts
 from ssno.forecasting.forecaster import Forecaster
-from ssno.forecasting.metrics import energy_spectrum, valid_time
-from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
-from ssno.paper.trial import BURGERS, CE_RM, KS, TORUS_LI, TORUS_VIS, Benchmark
+from ssno.paper.trial import BURGERS, CE_RM, KS, KS_ATTRACTOR, TORUS_LI, TORUS_VIS, Benchmark
 from ssno.runs.options import Optimizer, Schedule, Stage, TrainOptions, recipe
 from ssno.runs.run import Run
 from ssno.training.batches import epoch_batches, prepare
@@ -51,7 +53,7 @@ STORE = ROOT / "results" / "design.jsonl"
 PROBLEMS: dict[str, Benchmark] = {
     "ks-0.1": KS[0.1],
     "ks-0.075": KS[0.075],
-    "ks-attractor": Benchmark("KS attractor", "ks-attractor", 0.1),
+    "ks-attractor": KS_ATTRACTOR,
     "burgers": BURGERS,
     "torus-li": TORUS_LI,
     "torus-vis": TORUS_VIS,
@@ -61,8 +63,8 @@ NARROW: dict[str, dict[str, Any]] = {"ffno": {"hidden_channels": 32, "head_chann
 """Settings of the narrow models; state-space models share the last line."""
 NARROW_SCANS = {"hidden_channels": 32, "d_state": 32, "head_channels": 128}
 BEGIN, END = "<!-- trials by `python -m benchmarks.design --page` -->", "<!-- end of trials -->"
-SEGMENT, LONG_STEPS = 26, 2000
-"""On the attractor: frames of a training segment, and steps of a forecast."""
+LONG_STEPS = {"ks-attractor": 2000, "burgers": 160, "torus-li": 160}
+"""Steps of long forecasts, by problem."""
 TICKS = 10_000
 """Resolution of the schedule in time."""
 
@@ -118,9 +120,19 @@ def batches(count: int, options: TrainOptions) -> Iterator[tuple[int, list[int]]
 
 
 def trial(
-    model: str, dataset: str, *, seconds: float, seed: int, long_steps: int = LONG_STEPS, **changes: Any
+    model: str,
+    dataset: str,
+    *,
+    seconds: float,
+    seed: int,
+    long_steps: int | None = None,
+    settings: dict[str, Any] | None = None,
+    **changes: Any,
 ) -> dict[str, Any]:
-    """Train and score; what went wrong is part of the answer. `changes` are options of training."""
+    """Train and score; what went wrong is part of the answer.
+
+    `changes` are options of training, `settings` those of the model; `long_steps` shortens long forecasts.
+    """
     problem = PROBLEMS[dataset]
     plane, attractor = problem.n_dims > 1, dataset == "ks-attractor"
     points = 32 if plane else 64
@@ -129,12 +141,13 @@ def trial(
         viscosity=problem.viscosity,
         preset="small" if plane or attractor else "paper",
         resolution=points,
-        valid=16 if plane else 32 if attractor else 64,
+        valid=12 if plane else 32 if attractor else 64,
     )
-    learned = replace(described, segment=SEGMENT, valid=None) if attractor else described
+    learned = replace(described, segment=problem.segment, valid=None) if attractor else described
     data, valid = learned.load("train").in_memory(), learned.load("valid")
-    config = narrow(model, problem, points)
+    config = replace(narrow(model, problem, points), **(settings or {}))
     options = recipe("fast", n_dims=problem.n_dims, dataset=problem.dataset, seed=seed, **changes)
+    changes |= settings or {}
     change = ", ".join(f"{name} {value}" for name, value in changes.items())
     found: dict[str, Any] = {"label": label(model, changes), "change": change, "dataset": dataset, "seed": seed}
     found |= {"seconds": seconds, "began": time.time()}
@@ -143,8 +156,9 @@ def trial(
         scores = score(forecaster, valid, batch_size=32).means
         found |= {"steps": steps, "parameters": count_parameters(forecaster.model)}
         found |= {name: scores[name] for name in ("rel_l2", "rel_l2_onestep")}
-        if attractor:
-            found["long"] = long_forecasts(forecaster, described.load("valid"), steps=long_steps)
+        if dataset in LONG_STEPS:
+            data = long_data(described)
+            found["long"] = asdict(long_forecasts(forecaster, data, steps=long_steps or LONG_STEPS[dataset]))
     except FloatingPointError as error:
         found["failed"] = str(error)
     described_model = {"name": config.name, **asdict(config)}
@@ -163,35 +177,12 @@ def label(model: str, changes: dict[str, Any]) -> str:
     return "-".join([model, *words])
 
 
-@torch.no_grad()
-def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int) -> dict[str, float | int]:
-    """How forecasts of `steps` steps from the first frames of all trajectories compare with the data as a whole.
-
-    `diverged` counts those that are not finite or ten times larger than the data. `valid_time` is the mean time until
-    the error of a frame exceeds its threshold, at most the length of the data. Of forecasts that do not diverge,
-    after the length of the data if they are longer: `spread`, standard deviation / that of the data, and `spectrum`,
-    the mean over wavenumbers of |ln(energy / energy of the data)|, energies averaged over time and trajectories.
-    """
-    frames = torch.as_tensor(data.read(range(len(data))).state)
-    given = forecaster.window.size
-    truth, times = frames[:, given:], torch.as_tensor(data.times[given:] - data.times[given - 1])
-    forecast = rollout(forecaster, frames[:, :given], steps, spacing=data.spacing)
-    usual = largest_values(frames).amax(0, keepdim=True).expand(len(frames), -1)
-    gone = divergence_step(forecast, usual) != NEVER
-    scored = min(steps, truth.shape[1])
-    until = valid_time(forecast[:, :scored], truth[:, :scored], times[:scored]).clamp_max(float(times[scored - 1]))
-    found: dict[str, float | int] = {
-        "steps": steps,
-        "trajectories": len(frames),
-        "diverged": int(gone.sum()),
-        "valid_time": until.mean().item(),
-    }
-    late = forecast[~gone, truth.shape[1] if steps > 2 * truth.shape[1] else 0 :]
-    if len(late):
-        ours, theirs = (energy_spectrum(f, spacing=data.spacing)[1].mean((0, 1, 2))[1:] for f in (late, frames))
-        found["spread"] = (late.double().std(correction=0) / frames.double().std(correction=0)).item()
-        found["spectrum"] = (ours / theirs).log().abs().mean().item()
-    return found
+def long_data(described: DataOptions) -> Trajectories:
+    """The validation data, from a folder in which they go on for longer if there is one."""
+    longer = ROOT / "data" / f"{described.name}-long"
+    if not (longer / MANIFEST).exists():
+        return described.load("valid")
+    return replace(described, name=str(longer), preset=None, valid=None).load("valid")
 
 
 def stored() -> list[dict[str, Any]]:
@@ -230,7 +221,9 @@ def table(trials: Sequence[dict[str, Any]]) -> str:
 def words_of(long: dict[str, Any]) -> str:
     """Long forecasts in a few words."""
     words = f"{long['diverged']} of {long['trajectories']} diverged, valid {long['valid_time']:.2g}"
-    return f"{words}, spread {long['spread']:.2f}, spectrum {long['spectrum']:.2g}" if "spread" in long else words
+    if long["diverged"] == long["trajectories"]:
+        return words
+    return f"{words}, spread {long['spread']:.2f}, spectrum {long['spectrum']:.2g}"
 
 
 def main(
@@ -245,9 +238,11 @@ def main(
     precondition_every: int | None = None,
     noise_std: float | None = None,
     schedule: Schedule | None = None,
+    warmup: float | None = None,
+    settings: str = "{}",
     page: Path | None = None,
 ) -> None:
-    """Run one trial, or print the table of all, or put it into a page."""
+    """Run one trial, or print the table of all, or put it into a page. `settings` of the model are JSON."""
     if model:
         torch.set_num_threads(1)
         options = {
@@ -257,12 +252,13 @@ def main(
             "precondition_every": precondition_every,
             "noise_std": noise_std,
             "schedule": schedule,
+            "warmup": warmup,
         }
         changes = {name: value for name, value in options.items() if value is not None}
-        found = trial(model, dataset, seconds=seconds, seed=seed, **changes)
+        found = trial(model, dataset, seconds=seconds, seed=seed, settings=json.loads(settings), **changes)
         with STORE.open("a", encoding="utf-8") as lines:  # one write: trials may run side by side
             lines.write(json.dumps(found) + "\n")
-        print(label(model, changes), dataset, f"seed {seed}:", found.get("rel_l2", found.get("failed")), end=" ")
+        print(found["label"], dataset, f"seed {seed}:", found.get("rel_l2", found.get("failed")), end=" ")
         print(found.get("rel_l2_onestep", ""), f"{found.get('steps')} steps", found.get("long", ""))
         return
     rows = table(stored())

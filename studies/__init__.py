@@ -6,6 +6,7 @@ They are experiments as those of `ssno.paper`, but not part of the package.
 from ssno.paper.experiment import Experiment
 from studies.conditioning import CONDITIONING
 from studies.discretisation import DISCRETISATION
+from studies.horizon import HORIZON
 from studies.learning_rates import AIRFOIL_RATES, LEARNING_RATES, SPHERE_RATES
 from studies.precision import PRECISION
 from studies.recipe import RECIPE
@@ -28,5 +29,6 @@ STUDIES: dict[str, Experiment] = {
         WALLS,
         CONDITIONING,
         SPHERE_RATES,
+        HORIZON,
     )
 }

@@ -4,6 +4,7 @@ from ssno.evaluation.cost import BenchmarkCase, BenchmarkEntry, Cost, benchmark_
 from ssno.evaluation.evaluate import compare, evaluate, evaluate_ensemble, evaluate_forecaster, trivial_forecasters
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.flops import Flops, count_flops, published_flops
+from ssno.evaluation.horizon import LongForecast, long_forecasts
 from ssno.evaluation.inspection import RunInspection, inspect_run
 from ssno.evaluation.record import Calibration, Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
@@ -19,6 +20,7 @@ __all__ = [
     "Evaluation",
     "Examples",
     "Flops",
+    "LongForecast",
     "Ranking",
     "ResultTable",
     "RunInspection",
@@ -33,6 +35,7 @@ __all__ = [
     "evaluate_forecaster",
     "group_by_seed",
     "inspect_run",
+    "long_forecasts",
     "make_examples",
     "published_flops",
     "rank",

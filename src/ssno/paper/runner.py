@@ -6,12 +6,13 @@ save itself; the same call goes on from there. A run that diverges is a result, 
 infinite.
 """
 
+import math
 import multiprocessing
 import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -30,8 +32,11 @@ from ssno.data.generation import generate
 from ssno.data.load import DataOptions
 from ssno.data.manifest import MANIFEST
 from ssno.data.solve_shards import GenerationCost
+from ssno.data.splits import Split
+from ssno.data.trajectories import Trajectories
 from ssno.data.windows import dataset_conventions
 from ssno.evaluation.evaluate import evaluate
+from ssno.evaluation.horizon import long_forecasts
 from ssno.evaluation.record import Evaluation
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.models.operator import count_parameters
@@ -40,6 +45,7 @@ from ssno.paper.results import Results, TrialResult, curve_of
 from ssno.paper.trial import Trial
 from ssno.runs.checkpoint import has_checkpoint
 from ssno.runs.layout import LAST
+from ssno.runs.load import load_forecaster
 from ssno.runs.log import read_log
 from ssno.runs.run import read_run
 from ssno.training.estimate import estimate
@@ -153,6 +159,8 @@ KEPT = (
     "volume_mse/p",
     "surface_mse/p",
 )
+LONG_TESTED = 32
+"""Test trajectories of long forecasts."""
 UNIT_INTERVAL, BEST_VALID, SECONDS = "rel_l2_unit_interval", "rel_l2_best_valid", "seconds_per_forecast"
 POLL_SECONDS = 2.0
 
@@ -163,16 +171,44 @@ class Terminated(KeyboardInterrupt):
 
 def missing_data(trials: Iterable[Trial]) -> dict[Path, Plan]:
     """The datasets that have to be made, or finished, before these trials can run: where, and what."""
-    missing: dict[Path, Plan] = {}
-    for name, preset, viscosity in dict.fromkeys(
-        (t.run.data.name, t.run.data.preset, t.run.data.viscosity) for t in trials
-    ):
-        options = {} if viscosity is None else {"viscosity": viscosity}
-        plan = build_plan(name, preset, **options)  # type: ignore[arg-type]
-        folder = Path("data") / folder_name(plan.problem, str(preset))
-        if not (folder / MANIFEST).is_file():  # one that was interrupted goes on
-            missing[folder] = plan
-    return missing
+    trials = list(trials)
+    needed = dict(plan_of(trial.run.data) for trial in trials)
+    needed |= dict(found for trial in trials if (found := longer_plan(trial)))
+    # one that was interrupted goes on
+    return {folder: plan for folder, plan in needed.items() if not (folder / MANIFEST).is_file()}
+
+
+def plan_of(data: DataOptions, counts: Mapping[Split, int] | None = None, **options: Any) -> tuple[Path, Plan]:
+    """Where a generated dataset is, and how it is made."""
+    if data.viscosity is not None:
+        options["viscosity"] = data.viscosity
+    plan = build_plan(data.name, data.preset, counts=counts, **options)  # type: ignore[arg-type]
+    return Path("data") / folder_name(plan.problem, str(data.preset)), plan
+
+
+def longer_plan(trial: Trial) -> tuple[Path, Plan] | None:
+    """The first test trajectories, solved until the end of long forecasts; None if the data are stationary chaos."""
+    if not trial.long_steps or trial.run.data.segment is not None:
+        return None
+    _, usual = plan_of(trial.run.data)
+    frames, counts = len(usual.problem.times), usual.counts["test"]
+    used = len(range(frames)[dataset_conventions(trial.run.data.name).frames_of(frames)])
+    more = -(-(trial.long_steps + trial.run.window.size) // used)
+    longer: dict[Split, int] = {"train": 0, "valid": 0, "test": min(LONG_TESTED, counts)}
+    folder, plan = plan_of(trial.run.data, longer, frames=more * frames)
+    return folder.with_name(f"{folder.name}-{more}-times"), plan
+
+
+def long_data(trial: Trial) -> Trajectories:
+    """Test trajectories for long forecasts."""
+    data, found = trial.run.data, longer_plan(trial)
+    if found is None:
+        data = replace(data, segment=None)
+    else:
+        usual = dataset_conventions(data.name).time_index
+        data = replace(data, path=str(found[0]), time_index=f"::{usual.step or 1}")
+    test = data.load("test")
+    return test.select(indices=range(min(LONG_TESTED, len(test))))
 
 
 def make_data(trials: Iterable[Trial], report: Callable[[str], None], advance: Advance) -> None:
@@ -272,6 +308,9 @@ def run_task(trial: Trial, folder: Path) -> None:
     try:
         train(trial.run, folder=place, resume=resume, overwrite=not resume, reporter=Silent())
         values = judged(evaluate(place, trajectories=trial.tested, write=False), trial)
+        if trial.long_steps:
+            forecaster = load_forecaster(place)
+            values |= long_forecasts(forecaster, long_data(trial), steps=trial.long_steps).values()
     except TrainingDiverged:
         values = dict.fromkeys((*KEPT, UNIT_INTERVAL), float("inf"))
     lines = read_log(place)  # a run may diverge before its first line
@@ -312,7 +351,12 @@ def collect(trials: Sequence[Trial], folder: Path) -> Results:
 def is_done(trial: Trial, folder: Path) -> bool:
     """Whether a trial has a result, of a run with this very description."""
     place = folder / trial.name
-    return TrialResult.exists(place) and read_run(place) == trial.run
+    if not TrialResult.exists(place) or read_run(place) != trial.run:
+        return False
+    if not trial.long_steps:
+        return True
+    known = TrialResult.read(place).values
+    return known.get("long/steps") == trial.long_steps or not math.isfinite(known["rel_l2"])
 
 
 def estimate_trials(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, float | None]]:

@@ -39,7 +39,9 @@ class Benchmark:
     viscosity: float | None = None
     n_dims: int = 1
     context: tuple[str, ...] = ()
-    """Known fields, as `data.context` names them; () are all there are."""
+    """Context fields, as `data.context` names them; () are all there are."""
+    segment: int | None = None
+    """Frames of the pieces into which long trajectories are cut for training."""
 
     def shape(self, points: int) -> DataShape:
         """Its fields on a grid with `points` points along every axis."""
@@ -56,6 +58,7 @@ class Benchmark:
 
 
 KS = {viscosity: Benchmark(f"KS {viscosity:g}", "ks", viscosity) for viscosity in (0.075, 0.1, 0.125)}
+KS_ATTRACTOR = Benchmark("KS attractor", "ks-attractor", 0.1, segment=26)
 BURGERS = Benchmark("Burgers", "burgers")
 TORUS_LI = Benchmark("TorusLi", "torus-li", n_dims=2)
 TORUS_VIS = Benchmark("TorusVis", "torus-vis", n_dims=2)
@@ -96,6 +99,8 @@ class Trial:
     case: str
     run: Run[Any]
     tested: int | None = None
+    long_steps: int = 0
+    """Steps of long forecasts (`ssno.evaluation.horizon`); 0 for none."""
 
     @property
     def seed(self) -> int:
@@ -123,6 +128,7 @@ def trial(
     budget: Budget,
     case: str | None = None,
     protocol: Protocol = "first_k",
+    long_steps: int = 0,
     **changes: Any,
 ) -> Trial:
     """A trial of a model on a problem, with no more trajectories than there are; `changes` override the recipe."""
@@ -133,6 +139,7 @@ def trial(
         preset=budget.preset,
         resolution=points,
         context=problem.context,
+        segment=problem.segment,
         train=None if budget.train is None else min(budget.train, there["train"]),
         valid=None if budget.valid is None else min(budget.valid, there["valid"]),
     )
@@ -148,4 +155,4 @@ def trial(
         context_time=dataset_conventions(problem.dataset).context_time,
     )
     run = resolve_run({}, recipe=None, base=base, data=problem.shape(points))
-    return Trial(label, case or problem.title, run, budget.tested)
+    return Trial(label, case or problem.title, run, budget.tested, long_steps)
