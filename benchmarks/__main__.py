@@ -5,7 +5,7 @@
     python -m benchmarks --list              their names
     python -m benchmarks --replace           and make the new rows the stored ones (benchmarks/baseline.csv)
     python -m benchmarks --table             the stored rows as Markdown
-    python -m benchmarks --page docs/performance.md   put tables and pictures of the stored rows into that page
+    python -m benchmarks --page docs/design/performance.md   put tables and pictures of the stored rows into that page
 
 Exit code 1 if an answer was wrong or something became slower than stored. Finer questions have programs of their own:
 `benchmarks.cost` (all models), `benchmarks.short_axes` and `benchmarks.long_axes` (which method where).
@@ -47,7 +47,7 @@ def main(
         names: words; entries with any of them in their name are measured, all by default.
         list_names: print the names and stop.
         table: print the stored rows as Markdown and stop.
-        page: put the stored rows into this page as tables, and pictures into images/ beside it; stop.
+        page: put the stored rows into this page as tables, and pictures into images/ beside its folder; stop.
         replace: put the new rows into the stored ones.
         out: folder for rows.csv with the rows of this run.
         baseline: the stored rows.
@@ -58,7 +58,7 @@ def main(
         print(tables(read(baseline)))
     elif page is not None:
         refresh(page, read(baseline))
-        draw(read(baseline), page.parent / "images")
+        draw(read(baseline), page.parent.parent / "images")
     else:
         sys.exit(run(chosen(catalogue(), names), out=out / "rows.csv", baseline=baseline, replace=replace))
 

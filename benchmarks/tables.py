@@ -1,4 +1,4 @@
-"""Stored rows as Markdown, for docs/performance.md: one table per kind of entry, a line per contestant."""
+"""Stored rows as Markdown, for docs/design/performance.md: one table per kind of entry, a line per contestant."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

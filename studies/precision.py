@@ -53,6 +53,6 @@ PRECISION = Experiment(
                 ),
             )
         ),
-        notes=("Seconds are time on the clock of a shared machine and say nothing about speed: docs/performance.md.",),
+        notes=("Seconds are wall time of a shared machine and say nothing about speed: docs/design/performance.md.",),
     ),
 )

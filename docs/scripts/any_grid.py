@@ -1,4 +1,4 @@
-"""Measure and draw docs/any-grid.md:  python docs/scripts/any_grid.py  (some minutes on one core).
+"""Measure and draw docs/manual/any-grid.md:  python docs/scripts/any_grid.py  (some minutes on one core).
 
 The bundled KS checkpoint, trained on 64 points, forecasts on other grids without new training: with its kernels sampled
 anew for each grid, and with their spectrum kept in its band.

@@ -1,4 +1,4 @@
-"""Draw the animations of docs/fluids.md:  python docs/scripts/fluid_figures.py [name ...]  (minutes on one core)."""
+"""Animations of docs/manual/fluids.md:  python docs/scripts/fluid_figures.py [name ...]  (minutes on one core)."""
 
 import dataclasses
 import sys

@@ -1,4 +1,4 @@
-"""Measure the table of docs/own-networks.md:  python docs/scripts/own_networks.py  (five minutes on one core).
+"""Measure the table of docs/manual/own-networks.md:  python docs/scripts/own_networks.py  (five minutes on one core).
 
 The same small network for one step of Kuramoto-Sivashinsky (viscosity 0.1, 64 points), trained by a plain loop, with
 layers of SS-NO as they start by default, as the paper starts them, and with convolutions instead.

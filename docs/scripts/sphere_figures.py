@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/sphere.md:  python docs/scripts/sphere_figures.py  (a minute on one core)."""
+"""Draw the pictures of docs/manual/sphere.md:  python docs/scripts/sphere_figures.py  (a minute on one core)."""
 
 from pathlib import Path
 

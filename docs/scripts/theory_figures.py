@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/theory.md:  python docs/scripts/theory_figures.py  (one to two minutes on one core).
+"""Draw the pictures of docs/design/theory.md:  python docs/scripts/theory_figures.py  (one to two minutes on one core).
 
 Every picture is computed by the library; nothing is drawn by hand. Name pictures to draw only those.
 """

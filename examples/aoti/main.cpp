@@ -2,7 +2,7 @@
 //
 //     ./forecast model.aoti.pt2 STEPS C X [Y] < frame.f32 > forecast.f32
 //
-// reads one frame (C, X[, Y]) of float32 in physical units and writes STEPS frames. docs/export.md says how to build it.
+// reads one frame (C, X[, Y]) of float32 in physical units and writes STEPS frames. docs/manual/export.md says how to build it.
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/torch.h>
 

@@ -180,7 +180,8 @@ def test_stored_rows_are_shown_as_tables_and_pictures(tmp_path, capsys) -> None:
     write(tmp_path / "baseline.csv", with_origin([ROW, replace(ROW, entry="frame-n32-b1", contestant="ssno")]))
     main(table=True, baseline=tmp_path / "baseline.csv")
     assert "| 1d-n64 | fused |" in capsys.readouterr().out
-    page = tmp_path / "page.md"
+    page = tmp_path / "design" / "page.md"
+    page.parent.mkdir()
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     for _ in range(2):
         main(page=page, baseline=tmp_path / "baseline.csv")

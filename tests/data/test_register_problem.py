@@ -57,7 +57,7 @@ def forget() -> Iterator[None]:
 
 
 def test_adding_an_equation_takes_at_most_forty_lines(tmp_path, monkeypatch) -> None:
-    """The example of docs/solvers.md: its last line compares the stored data with the closed solution."""
+    """The example of docs/manual/solvers.md: its last line compares the stored data with the closed solution."""
     (example,) = (
         block
         for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

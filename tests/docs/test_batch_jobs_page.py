@@ -1,4 +1,4 @@
-"""The scripts of docs/batch-jobs.md under a pretended scheduler: it sends SIGTERM and queues jobs again."""
+"""The scripts of docs/manual/batch-jobs.md under a pretended scheduler: it sends SIGTERM and queues jobs again."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import pytest
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.log import read_log
 
-PAGE = Path(__file__).parents[2] / "docs" / "batch-jobs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "manual" / "batch-jobs.md"
 TRAINING, ARRAY = re.findall(r"```bash\n(#!/bin/bash.*?)```", PAGE.read_text(), flags=re.DOTALL)
 LINES = re.findall(r"^ssno train .* &$", PAGE.read_text(), flags=re.MULTILINE)  # on one device, and on several
 OPTIONS = "waves.npz --data.axes 'batch time x' --model ssno:tiny --train.epochs 40 --train.evaluate-every 20"

@@ -21,7 +21,10 @@ from ssno.paper.reference import PAPER
 from ssno.runs.run import Run
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for room in (".", "manual", "design") for page in sorted((ROOT / "docs" / room).glob("*.md"))),
+]
 SLOW = {"looking.md"}
 PRINTED = {
     "devices.md": "True\n",
@@ -131,7 +134,7 @@ def test_the_readme_scores_trajectories_that_it_did_not_train_on(monkeypatch: py
 
 
 def test_every_dataset_is_on_the_page_with_its_sizes() -> None:
-    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8").partition("## Datasets and sizes")[2]
+    page = (ROOT / "docs" / "manual" / "data.md").read_text(encoding="utf-8").partition("## Datasets and sizes")[2]
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `") and "/" in line]
     listed = {name: row for row in rows for name in re.findall(r"`([\w-]+)`", row[0]) if len(row) == 6}
     assert listed.keys() == DATASETS.keys()
@@ -153,7 +156,7 @@ def test_links_lead_to_files_and_pictures_are_small(page: Path) -> None:
                 assert 5_000 < (page.parent / target).stat().st_size < 2e6, target
 
 
-@pytest.mark.parametrize("name", ["README.md", "REPRODUCTION.md", "docs/theory.md", "docs/models.md"])
+@pytest.mark.parametrize("name", ["README.md", "REPRODUCTION.md", "docs/design/theory.md", "docs/manual/models.md"])
 def test_the_paper_is_cited_as_the_citation_file_says(name: str) -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").partition("preferred-citation")[2]
     known = dict(re.findall(r'^ +(title|journal|year|url): "?(.*?)"?$', citation, re.MULTILINE))

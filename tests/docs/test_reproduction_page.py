@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
 
 
-@pytest.mark.parametrize("page", ["REPRODUCTION.md", "docs/training.md", "docs/own-data.md"])
+@pytest.mark.parametrize("page", ["REPRODUCTION.md", "docs/manual/training.md", "docs/manual/own-data.md"])
 def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
     written = (ROOT / page).read_text(encoding="utf-8")
     assert filled(written, RESULTS) == written, "run `ssno reproduce --page REPRODUCTION.md`"

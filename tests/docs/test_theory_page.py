@@ -7,8 +7,8 @@ import pytest
 from docs.scripts import theory_figures as script
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "theory.md").read_text()
-PICTURES = re.findall(r"\(images/theory-(.+?)\.png\)", TEXT)
+TEXT = (ROOT / "docs" / "design" / "theory.md").read_text()
+PICTURES = re.findall(r"\(\.\./images/theory-(.+?)\.png\)", TEXT)
 
 
 def test_the_script_draws_exactly_the_pictures_of_the_page() -> None:

@@ -53,7 +53,7 @@ def evaluate(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Score runs with every metric, beside persistence and linear extrapolation; see docs/evaluation.md.
+    """Score runs with every metric, beside persistence and linear extrapolation; see docs/manual/evaluation.md.
 
     The data are those that the run describes. The result is written to evaluation.json in the folder of the run, under
     a longer name for another split, grid or choice of frames. A checkpoint that comes with ssno (`ssno models`) is

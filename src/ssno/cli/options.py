@@ -156,7 +156,7 @@ def warn_of_other_grid(run: RunFolder, points: Sequence[int], spacing: Sequence[
         asked = " ".join(map(str, run.grid))
         say(
             f"ssno: WARNING: these data have {here} points, {run.name} was trained on {there}. Errors on another grid "
-            f"can be far larger (docs/any-grid.md); --resolution {asked} asks for the grid of training."
+            f"can be far larger (docs/manual/any-grid.md); --resolution {asked} asks for the grid of training."
         )
 
     trained = run.forecaster.spacing
@@ -165,7 +165,7 @@ def warn_of_other_grid(run: RunFolder, points: Sequence[int], spacing: Sequence[
         here, there = (" x ".join(f"{step:.4g}" for step in steps) for steps in (spacing, trained or ()))
         say(
             f"ssno: WARNING: points of these data are {here} apart, those {run.name} was trained on {there}. Errors on "
-            "another grid can be far larger (docs/any-grid.md)."
+            "another grid can be far larger (docs/manual/any-grid.md)."
         )
 
 
@@ -174,7 +174,7 @@ def warn_of_copies(copies: Sequence[int]) -> None:
     if any(count > 1 for count in copies):
         say(
             f"ssno: NOTE: finer than the trained grid: {' x '.join(map(str, copies))} interleaved copies of it, each "
-            "forecast by itself: more points, no finer physics (docs/any-grid.md)."
+            "forecast by itself: more points, no finer physics (docs/manual/any-grid.md)."
         )
 
 

@@ -1,13 +1,13 @@
 """Named datasets and their sizes: from `("ks", "paper")` to a problem and counts of trajectories.
 
 A dataset is a problem; a preset says how large. Options of the problem given by name override the preset. All sizes
-side by side: docs/data.md. `register_problem` adds a dataset; those below are registered with it.
+side by side: docs/manual/data.md. `register_problem` adds a dataset; those below are registered with it.
 
 The paper selects Burgers, TorusLi and Euler models on the test trajectories. Here test trajectories choose nothing:
 where there is no validation split (-), loading holds out the last tenth of the training trajectories for it.
 The small fluids are solved on the 64^2 points they are stored on, which is minutes instead of hours and not the
 published accuracy: at t = 20 a torus-li trajectory is 14 % away from the one solved on 256^2 points, and the standard
-deviation of CE-RM's density is 8 % too small (docs/fluids.md has all of it).
+deviation of CE-RM's density is 8 % too small (docs/manual/fluids.md has all of it).
 """
 
 import dataclasses

@@ -20,7 +20,7 @@ The same code serves 1D, 2D and 3D. Its variants are the same class with another
                     503,297 parameters contain a second feed-forward network per block that the paper's listing never
                     calls. It is there, idle, to reproduce the number; `block.idle_forecast=False` leaves it out.
     ssno-product    products of scans instead of gates, and a residual memory. Ours, not the paper's: quadratic terms
-                    are products of two local linear maps (docs/operator.md).
+                    are products of two local linear maps (docs/design/operator.md).
     ssno-selective  modes that follow the input at every point, as Mamba's do; the paper's outlook. There is no kernel:
                     states are carried from point to point, which costs far more than a convolution.
 

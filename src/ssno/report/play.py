@@ -4,7 +4,7 @@
 
 The page is a single file: weights, kernels sampled for the run's grid, a few initial states, and the arithmetic as
 WebAssembly (engine.c beside this module, built by `BUILD`; the page refuses another file than the one of this package).
-The script is in templates/play_engine.js (numbers) and templates/play.js (the page); docs/play.md is for its readers.
+The script is in templates/play_engine.js (numbers) and templates/play.js (the page); docs/manual/play.md explains it.
 
 Axes: h channel, d direction, l grid point, s initial state.
 """

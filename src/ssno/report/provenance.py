@@ -41,7 +41,7 @@ def repeat_commands(run: RunFolder, evaluation: Evaluation, data_options: Sequen
     name = run.name.partition("/")[0]
     if run.data is not None:
         if run.model not in ALL_MODELS:
-            lines.append(f"# {run.model!r} is not a model of ssno: register it first, see docs/own-models.md")
+            lines.append(f"# {run.model!r} is not a model of ssno: register it first, see docs/manual/own-models.md")
         lines += [data_command(run), f"ssno train --config run.json --name {name}"]
     asked = " " + shlex.join(["--split", evaluation.split, *data_options])
     other = run.grid not in (None, tuple(evaluation.points))
