@@ -107,7 +107,12 @@ def test_strong_damping_stays_finite_in_single_precision() -> None:
     weight = torch.ones(200, 1, 1, 3, dtype=torch.complex64)
     x = torch.randn(200, 1, 2)
     y = selective_response(
-        x, torch.ones(200, 1, 2), damping=damping, frequency=torch.randn(2, 3), entering=weight, leaving=weight
+        x,
+        torch.ones(200, 1, 2),
+        damping=damping,
+        frequency=torch.randn(2, 3),
+        input_weight=weight,
+        output_weight=weight,
     )
     y.square().sum().backward()
     assert y.isfinite().all()
@@ -128,7 +133,9 @@ def test_a_step_of_zero_leaves_the_state_as_it_is() -> None:
         "damping": torch.rand(2, 3, dtype=torch.float64) + 0.1,
         "frequency": torch.randn(2, 3, dtype=torch.float64),
     }
-    y = selective_response(torch.randn(4, 1, 2, dtype=torch.float64), step, entering=weight, leaving=weight, **rates)
+    y = selective_response(
+        torch.randn(4, 1, 2, dtype=torch.float64), step, input_weight=weight, output_weight=weight, **rates
+    )
     assert torch.equal(y[1:], y[:1].expand(3, 1, 2))
 
 

@@ -107,10 +107,13 @@ def test_parameters_may_lie_in_memory_as_they_like() -> None:
 @pytest.mark.usefixtures("as_users_call_it")
 def test_what_does_not_fit_is_refused() -> None:
     given = Systems(*(tensor.detach() for tensor in parameters(3, d_state=4)))
-    double, short = given._replace(frequency=given.frequency.double()), given._replace(leaving=given.leaving[:, :1])
+    double, short = (
+        given._replace(frequency=given.frequency.double()),
+        given._replace(output_weight=given.output_weight[:, :1]),
+    )
     with pytest.raises(ValueError, match="`frequency` must be a dense float32 tensor"):
         operations.sample_forward(double, length=4, spacing=1.0, circle=False)
-    with pytest.raises(ValueError, match=r"`leaving`.*\(3, 2, 2\)"):
+    with pytest.raises(ValueError, match=r"`output_weight`.*\(3, 2, 2\)"):
         operations.sample_forward(short, length=4, spacing=1.0, circle=False)
     with pytest.raises(ValueError, match="`length` must be from 1"):
         operations.sample_forward(given, length=0, spacing=1.0, circle=False)

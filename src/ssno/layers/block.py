@@ -28,7 +28,7 @@ from ssno.native import operations
 from ssno.native.engine import fused, no_autocast
 from ssno.native.operations import gradients
 from ssno.ssm.convolution import Direction
-from ssno.ssm.kernel import ENDS, Boundary
+from ssno.ssm.kernel import LINEAR_CONVOLUTION, Boundary
 from ssno.ssm.resolution import Sampling, Transfer, choose_sampling, extended, fit_taps
 from ssno.ssm.scan import (
     ScanMethod,
@@ -114,7 +114,7 @@ class DiscretisedKernels(NamedTuple):
         return tuple(block.direction for block in self.blocks)
 
     def periodic(self) -> bool:
-        return self.blocks[0].boundary not in ENDS or self.sampling.extension is not None
+        return self.blocks[0].boundary not in LINEAR_CONVOLUTION or self.sampling.extension is not None
 
     def with_taps(self, taps: Float[Tensor, "d h l"]) -> "DiscretisedKernels":
         """The same scan with other taps. PyTorch 2.8 cannot compile `_replace`, nor properties of a named tuple."""

@@ -23,7 +23,7 @@ from ssno.layers.block import GatedBlock
 from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import SYSTEM, sample
 from ssno.native.operations import Systems
-from ssno.ssm.kernel import ENDS, WALLS
+from ssno.ssm.kernel import LINEAR_CONVOLUTION, WALLS
 from ssno.ssm.resolution import learned_grid
 
 RIDGE = 0.03
@@ -74,5 +74,5 @@ def spectra(block: S4DBlock, systems: Systems, *, length: int, spacing: float) -
     taps = taps.unflatten(0, (len(block.skip), -1))
     skip = torch.zeros_like(taps[:, :1])
     skip[..., 0] = 1
-    padded = 2 * length if block.boundary in ENDS else length
+    padded = 2 * length if block.boundary in LINEAR_CONVOLUTION else length
     return torch.fft.rfft(torch.cat([taps, skip], dim=1), n=padded)

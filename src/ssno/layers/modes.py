@@ -23,7 +23,7 @@ from ssno.native.operations import Systems
 from ssno.ssm.discretise import DISCRETISATIONS, ComplexPair, DiscreteModes, Discretisation, as_pair, complex_mul
 from ssno.ssm.initialise import INITIAL_DAMPING, INITIALISATIONS, Initialisation, log_steps
 from ssno.ssm.kernel import (
-    CIRCLES,
+    INFINITE_IMAGES,
     Boundary,
     band_kernel,
     continuous_kernel,
@@ -109,7 +109,7 @@ def fast_start(options: ModeOptions | None = None, *, axes: int = 1, periodic: b
 
 def require_fading_images(boundary: Boundary, damping: Damping) -> None:
     """Refuse a boundary that sums infinitely many images, or points beyond it, of modes that never fade."""
-    if damping == "absent" and boundary in (*CIRCLES, "learned"):
+    if damping == "absent" and boundary in (*INFINITE_IMAGES, "learned"):
         what = "points" if boundary == "learned" else "images"
         raise ValueError(
             f"`boundary={boundary!r}` sums infinitely many {what}, which needs damping > 0, but damping='absent'. "
@@ -119,10 +119,10 @@ def require_fading_images(boundary: Boundary, damping: Damping) -> None:
 
 def require_circle(boundary: Boundary, discretisation: Discretisation) -> None:
     """Refuse the exact spectrum where an axis has no waves of its own."""
-    if discretisation == "exact" and boundary not in CIRCLES:
+    if discretisation == "exact" and boundary not in INFINITE_IMAGES:
         raise ValueError(
             f"`discretisation='exact'` requires a periodic axis, got boundary={boundary!r}. "
-            f"Use a boundary among {', '.join(CIRCLES)}, or discretisation='zoh' or 'bilinear'."
+            f"Use a boundary among {', '.join(INFINITE_IMAGES)}, or discretisation='zoh' or 'bilinear'."
         )
 
 
@@ -220,9 +220,9 @@ def sample(
     """The kernels of these parameters, input gain included."""
     if discretisation == "zoh":
         return sampled_kernels(parameters, length=length, spacing=spacing, boundary=boundary)
-    log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
+    log_damping, frequency, log_step, input_weight, output_weight = precise(parameters, boundary)
     damping, step = torch.exp(log_damping), torch.exp(log_step) * spacing
-    weight = complex_mul(as_pair(entering), as_pair(leaving))
+    weight = complex_mul(as_pair(input_weight), as_pair(output_weight))
     if discretisation == "exact":
         require_circle(boundary, discretisation)
         apart = step[:, None]

@@ -95,7 +95,7 @@ class SelectiveBlock(CarryingBlock):
         weights, low_rank = chosen.split([chosen.shape[-1] - self.rank, self.rank], dim=-1)
         step = functional.softplus(inverse_softplus(torch.exp(modes.log_step)) + self.spread(low_rank)) * spacing
         shifts = torch.view_as_complex(weights.unflatten(-1, (2, -1, 2)).contiguous())  # l b (B, C) n
-        entering, leaving = (
+        input_weight, output_weight = (
             torch.view_as_complex(base) + shift[..., None, :]
             for base, shift in zip((modes.input_weight, modes.output_weight), shifts.unbind(-2), strict=True)
         )
@@ -104,7 +104,7 @@ class SelectiveBlock(CarryingBlock):
             step,
             damping=modes.damping(),
             frequency=modes.frequency,
-            entering=entering,
-            leaving=leaving,
+            input_weight=input_weight,
+            output_weight=output_weight,
             periodic=self.boundary != "zero",
         )

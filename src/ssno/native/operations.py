@@ -283,8 +283,8 @@ class Systems(NamedTuple):
     log_damping: Float[Tensor, "h n"]
     frequency: Float[Tensor, "h n"]
     log_step: Float[Tensor, " h"]
-    entering: Float[Tensor, "h n 2"]
-    leaving: Float[Tensor, "h n 2"]
+    input_weight: Float[Tensor, "h n 2"]
+    output_weight: Float[Tensor, "h n 2"]
 
 
 def sample_forward(systems: Systems, *, length: int, spacing: float, circle: bool) -> Float[Tensor, "h l"]:

@@ -1,7 +1,7 @@
 // Kernels of diagonal state-space systems from their parameters, and back from gradients of kernels to those of parameters.
 //
 //   kernel[l] = 2 Re sum_n weight_n exp(z_n l),       z = step rate,   rate = -exp(log_damping) - i frequency
-//   weight    = entering leaving step phi(z) images,  phi(z) = (exp(z) - 1) / z,   images = 1 / (1 - exp(points z))
+//   weight    = B C step phi(z) images,  phi(z) = (exp(z) - 1) / z,   images = 1 / (1 - exp(points z))
 //
 // that is zero-order hold; images are those of a circle, elsewhere the factor is 1. What belongs to a mode is computed in
 // double precision, sums over modes or points in single. With l = 16 a + b, powers are products of sixteen fine ones and
@@ -34,7 +34,7 @@ inline Complex inverse(Complex a) {
 }
 
 struct Systems {
-    const float *log_damping, *frequency, *log_step, *entering, *leaving;  // (rows, modes), log_step (rows), weights (.., 2)
+    const float *log_damping, *frequency, *log_step, *B, *C;  // (rows, modes), log_step (rows), weights (.., 2)
     double spacing;
     std::int64_t rows;
     int modes, points;
@@ -43,7 +43,7 @@ struct Systems {
 
 struct Mode {
     double damping, step;
-    Complex rate, z, decay, entering, leaving, phi, images;
+    Complex rate, z, decay, B, C, phi, images;
 
     Mode(const Systems& all, std::int64_t row, int n) {
         const std::int64_t at = row * all.modes + n;
@@ -53,8 +53,8 @@ struct Mode {
         z = step * rate;
         const double modulus = std::exp(z.re);
         decay = {modulus * std::cos(z.im), modulus * std::sin(z.im)};
-        entering = {all.entering[2 * at], all.entering[2 * at + 1]};
-        leaving = {all.leaving[2 * at], all.leaving[2 * at + 1]};
+        B = {all.B[2 * at], all.B[2 * at + 1]};
+        C = {all.C[2 * at], all.C[2 * at + 1]};
         phi = near() ? series(0) : (decay - Complex{1.0, 0.0}) * inverse(z);
         images = {1.0, 0.0};
         if (all.circle) {  // 1 - exp(points z) without cancellation
@@ -78,7 +78,7 @@ struct Mode {
     }
 
     Complex phi_slope() const { return near() ? series(1) : (decay - phi) * inverse(z); }
-    Complex weight() const { return step * (entering * leaving * phi * images); }
+    Complex weight() const { return step * (B * C * phi * images); }
 
 private:
     static constexpr int LAST = 12;
@@ -118,7 +118,7 @@ void sample_row(const Systems& all, std::int64_t row, float* kernel, float* sums
 }
 
 struct Gradients {
-    float *log_damping, *frequency, *log_step, *entering, *leaving;
+    float *log_damping, *frequency, *log_step, *B, *C;
 };
 
 void differentiate_row(const Systems& all, std::int64_t row, const float* grad, const Gradients& found, float* padded) {
@@ -152,7 +152,7 @@ void differentiate_row(const Systems& all, std::int64_t row, const float* grad, 
             times = times + powers[b] * (b * here + FINE * further);
         }
         const Complex of_weight = 2.0 * conj(plain);
-        const Complex both = mode.entering * mode.leaving, factor = mode.phi * mode.images;
+        const Complex both = mode.B * mode.C, factor = mode.phi * mode.images;
         const Complex of_both = mode.step * (of_weight * conj(factor));
         Complex slope = mode.phi_slope() * mode.images;  // of phi images
         if (all.circle) {
@@ -163,13 +163,13 @@ void differentiate_row(const Systems& all, std::int64_t row, const float* grad, 
         const Complex of_rate = mode.step * of_z;
         const double of_step = (of_weight * conj(both * factor)).re + (of_z * conj(mode.rate)).re;
         const std::int64_t at = row * all.modes + n;
-        const Complex of_entering = of_both * conj(mode.leaving), of_leaving = of_both * conj(mode.entering);
+        const Complex of_B = of_both * conj(mode.C), of_C = of_both * conj(mode.B);
         found.log_damping[at] = static_cast<float>(-of_rate.re * mode.damping);
         found.frequency[at] = static_cast<float>(-of_rate.im);
-        found.entering[2 * at] = static_cast<float>(of_entering.re);
-        found.entering[2 * at + 1] = static_cast<float>(of_entering.im);
-        found.leaving[2 * at] = static_cast<float>(of_leaving.re);
-        found.leaving[2 * at + 1] = static_cast<float>(of_leaving.im);
+        found.B[2 * at] = static_cast<float>(of_B.re);
+        found.B[2 * at + 1] = static_cast<float>(of_B.im);
+        found.C[2 * at] = static_cast<float>(of_C.re);
+        found.C[2 * at + 1] = static_cast<float>(of_C.im);
         step_sum += of_step * mode.step;
     }
     found.log_step[row] = static_cast<float>(step_sum);
@@ -187,19 +187,19 @@ void over_rows(const Systems& all, int threads, Body body) {
 
 extern "C" {
 
-void sample_forward(const float* log_damping, const float* frequency, const float* log_step, const float* entering,
-                    const float* leaving, float* kernels, double spacing, std::int64_t rows, int modes, int points, int circle,
+void sample_forward(const float* log_damping, const float* frequency, const float* log_step, const float* B,
+                    const float* C, float* kernels, double spacing, std::int64_t rows, int modes, int points, int circle,
                     int threads) {
-    const Systems all{log_damping, frequency, log_step, entering, leaving, spacing, rows, modes, points, circle != 0};
+    const Systems all{log_damping, frequency, log_step, B, C, spacing, rows, modes, points, circle != 0};
     over_rows(all, threads, [&](std::int64_t row, float* room) { sample_row(all, row, kernels + row * points, room); });
 }
 
-void sample_backward(const float* log_damping, const float* frequency, const float* log_step, const float* entering,
-                     const float* leaving, const float* grad, float* of_log_damping, float* of_frequency, float* of_log_step,
-                     float* of_entering, float* of_leaving, double spacing, std::int64_t rows, int modes, int points, int circle,
+void sample_backward(const float* log_damping, const float* frequency, const float* log_step, const float* B,
+                     const float* C, const float* grad, float* of_log_damping, float* of_frequency, float* of_log_step,
+                     float* of_B, float* of_C, double spacing, std::int64_t rows, int modes, int points, int circle,
                      int threads) {
-    const Systems all{log_damping, frequency, log_step, entering, leaving, spacing, rows, modes, points, circle != 0};
-    const Gradients found{of_log_damping, of_frequency, of_log_step, of_entering, of_leaving};
+    const Systems all{log_damping, frequency, log_step, B, C, spacing, rows, modes, points, circle != 0};
+    const Gradients found{of_log_damping, of_frequency, of_log_step, of_B, of_C};
     over_rows(all, threads, [&](std::int64_t row, float* room) { differentiate_row(all, row, grad + row * points, found, room); });
 }
 

@@ -38,10 +38,10 @@ PERIODIC: tuple[Boundary, ...] = ("periodic", "periodic-truncated")
 """Boundaries of an axis that repeats."""
 WALLS: tuple[Boundary, ...] = ("neumann", "dirichlet")
 """Boundaries that continue a line by its mirror image: the kernel goes round a circle of twice its length."""
-CIRCLES: tuple[Boundary, ...] = ("periodic", *WALLS)
-"""Boundaries that go round infinitely often."""
-ENDS: tuple[Boundary, ...] = ("zero", "learned")
-"""Boundaries at which a line ends: its kernel does not go round."""
+INFINITE_IMAGES: tuple[Boundary, ...] = ("periodic", *WALLS)
+"""Boundaries whose kernel is a sum over infinitely many periodic images."""
+LINEAR_CONVOLUTION: tuple[Boundary, ...] = ("zero", "learned")
+"""Boundaries whose kernel is applied as a linear, not a circular, convolution."""
 
 
 class UndampedError(ValueError):
@@ -60,7 +60,7 @@ def kernel(
     """
     if length < 1:
         raise ValueError(f"`length` must be at least 1, got {length}.")
-    if boundary in CIRCLES:
+    if boundary in INFINITE_IMAGES:
         weight = wrapped(modes, weight, length=length)
     fine_length = int(length**0.5) + 1
     coarse_length = -(-length // fine_length)
@@ -143,7 +143,7 @@ def continuous_kernel(
 
 # From the parameters of diagonal systems to their sampled kernels, by zero-order hold, in one operation.
 #
-#     kernel[h, l] = 2 Re sum_n entering leaving gain decay^l
+#     kernel[h, l] = 2 Re sum_n B C gain decay^l,  B = input_weight, C = output_weight
 #
 # Written out (`plain_kernels`) this is some forty small operations and a hundred more to differentiate them, which do
 # not shrink with the batch; native code (`sampling.cpp`) does either way in one call, in double precision per mode.
@@ -157,18 +157,18 @@ def sampled_kernels(
     """Kernels on `length` points that lie `spacing` apart, input gain included."""
     if length < 1 or not fused(*systems) or any(parameter.dtype != torch.float32 for parameter in systems):
         return plain_kernels(*systems, length=length, spacing=spacing, boundary=boundary)
-    if boundary in CIRCLES:
+    if boundary in INFINITE_IMAGES:
         require_damping(torch.exp(systems.log_damping) * torch.exp(systems.log_step)[:, None])
     if torch.is_grad_enabled():
         return SampledKernels.apply(*systems, length, spacing, boundary)
-    return operations.sample_forward(systems, length=length, spacing=spacing, circle=boundary in CIRCLES)
+    return operations.sample_forward(systems, length=length, spacing=spacing, circle=boundary in INFINITE_IMAGES)
 
 
 def plain_kernels(*parameters: Tensor, length: int, spacing: float, boundary: Boundary) -> Tensor:
     """The formula, written out, of the parameters one by one."""
-    log_damping, frequency, log_step, entering, leaving = precise(parameters, boundary)
+    log_damping, frequency, log_step, input_weight, output_weight = precise(parameters, boundary)
     modes = zero_order_hold(torch.exp(log_damping), frequency, torch.exp(log_step) * spacing)
-    weight = complex_mul(as_pair(entering), as_pair(leaving))
+    weight = complex_mul(as_pair(input_weight), as_pair(output_weight))
     found = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
     return found.to(parameters[0].dtype)
 
@@ -179,7 +179,7 @@ def precise(parameters: Sequence[Tensor], boundary: Boundary) -> list[Tensor]:
     Gain and images of a slow mode both follow its step, and their derivatives all but cancel: in single precision
     nothing is left of the step's gradient.
     """
-    needed = boundary in CIRCLES and parameters[0].device.type != "mps"
+    needed = boundary in INFINITE_IMAGES and parameters[0].device.type != "mps"
     return [parameter.double() if needed else parameter for parameter in parameters]
 
 
@@ -192,7 +192,7 @@ class SampledKernels(torch.autograd.Function):
         ctx.save_for_backward(*parameters)
         ctx.options = {"length": length, "spacing": spacing, "boundary": boundary}
         return operations.sample_forward(
-            Systems(*parameters), length=length, spacing=spacing, circle=boundary in CIRCLES
+            Systems(*parameters), length=length, spacing=spacing, circle=boundary in INFINITE_IMAGES
         )
 
     @staticmethod
@@ -200,6 +200,6 @@ class SampledKernels(torch.autograd.Function):
         parameters = ctx.saved_tensors
         if torch.is_grad_enabled():
             return *gradients(partial(plain_kernels, **ctx.options), parameters, grad), None, None, None
-        circle = ctx.options["boundary"] in CIRCLES
+        circle = ctx.options["boundary"] in INFINITE_IMAGES
         found = operations.sample_backward(Systems(*parameters), grad, spacing=ctx.options["spacing"], circle=circle)
         return *found, None, None, None

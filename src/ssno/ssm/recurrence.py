@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from ssno.ssm.convolution import Direction, toeplitz
 from ssno.ssm.discretise import ComplexPair, DiscreteModes, complex_mul, divide, one_minus_polar, polar
-from ssno.ssm.kernel import ENDS, Boundary, kernel, powers, wrapped
+from ssno.ssm.kernel import LINEAR_CONVOLUTION, Boundary, kernel, powers, wrapped
 
 
 def linear_recurrence(
@@ -38,7 +38,7 @@ def linear_recurrence(
     length = x.shape[1]
     state = zero_state(modes, x.shape[2])
     turn = ComplexPair(*(part[..., None] for part in one_minus_polar(length * modes.log_decay, length * modes.angle)))
-    if boundary not in ENDS:
+    if boundary not in LINEAR_CONVOLUTION:
         for point in x.unbind(1):
             state = advance(modes, state, point)
     if boundary == "periodic":
@@ -156,7 +156,7 @@ def scan_chunked(
     length, lines = x.shape[1:]
     points = min(chunk, length)
     state = zero_state(modes, lines)
-    if boundary not in ENDS:
+    if boundary not in LINEAR_CONVOLUTION:
         state = _after_one_turn(chunk_maps(modes, weight, chunk=points), x, state)
     if boundary == "periodic":
         one = ComplexPair(torch.ones_like(modes.angle), torch.zeros_like(modes.angle))

@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base.checks import in_units
-from ssno.ssm.kernel import ENDS, WALLS, Boundary
+from ssno.ssm.kernel import LINEAR_CONVOLUTION, WALLS, Boundary
 
 Transfer = Literal["spectrum", "resample"]
 Extension = Literal["zeros", "neumann", "dirichlet"]
@@ -61,7 +61,7 @@ def choose_sampling(length: int, spacing: float, *, boundary: Boundary, transfer
     if copies is not None:
         return Sampling(twice * length // copies, copies=copies, extension=extension)
     points, stretched = learned_grid(length, spacing)
-    if boundary in ENDS:
+    if boundary in LINEAR_CONVOLUTION:
         return Sampling(points, stretched, extension="zeros", length=2 * length)
     return Sampling(twice * points, stretched, extension=extension, length=twice * length)
 

@@ -32,7 +32,7 @@ from ssno.ssm.convolution import (
     stacked_spectra,
 )
 from ssno.ssm.discretise import ComplexPair, DiscreteModes, complex_mul
-from ssno.ssm.kernel import ENDS, Boundary, kernel
+from ssno.ssm.kernel import LINEAR_CONVOLUTION, Boundary, kernel
 from ssno.ssm.recurrence import scan_chunked
 
 # The native scan as an operation that autograd knows: y_d = kernel_d * x, keeping x and the kernels only.
@@ -102,7 +102,7 @@ FUSED_UP_TO = 256
 
 def carries_states(length: int, boundary: Boundary) -> bool:
     """Whether an axis is so long that its kernel is better never formed."""
-    return length >= CHUNKED_FROM and boundary in ENDS
+    return length >= CHUNKED_FROM and boundary in LINEAR_CONVOLUTION
 
 
 def choose_scan(length: int, lines: int, device: torch.device, *, boundary: Boundary = "zero") -> ScanMethod:
@@ -192,4 +192,6 @@ def scan(
     if method not in ("fft", "toeplitz"):
         raise ValueError(f"`method` must be 'auto', 'fft', 'toeplitz' or 'chunked', got {method!r}.")
     taps = kernel(modes, complex_mul(weight, modes.gain), length=length, boundary=boundary)
-    return convolve(x, with_skip(taps, skip), direction=direction, periodic=boundary not in ENDS, method=method)
+    return convolve(
+        x, with_skip(taps, skip), direction=direction, periodic=boundary not in LINEAR_CONVOLUTION, method=method
+    )

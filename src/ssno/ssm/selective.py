@@ -56,11 +56,11 @@ def decay_and_gain(step: Float[Tensor, "l b h"], rate: Complex[Tensor, "h n"]) -
 
 
 def plain_response(
-    x: Tensor, step: Tensor, rate: Tensor, entering: Tensor, leaving: Tensor, *, periodic: bool
+    x: Tensor, step: Tensor, rate: Tensor, input_weight: Tensor, output_weight: Tensor, *, periodic: bool
 ) -> Tensor:
     """The formula, written out."""
     decay, gain = decay_and_gain(step, rate)
-    drive = gain * entering * x[..., None]
+    drive = gain * input_weight * x[..., None]
     states = [drive[0]]
     for fading, entered in zip(decay[1:].unbind(), drive[1:].unbind(), strict=True):
         states.append(fading * states[-1] + entered)
@@ -72,7 +72,7 @@ def plain_response(
         for l, fading in enumerate(decay.unbind()):
             before = fading * before
             states[l] = states[l] + before
-    return 2 * (leaving * torch.stack(states)).real.sum(dim=-1)
+    return 2 * (output_weight * torch.stack(states)).real.sum(dim=-1)
 
 
 class SelectiveResponse(torch.autograd.Function):
@@ -80,27 +80,27 @@ class SelectiveResponse(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, step: Tensor, rate: Tensor, entering: Tensor, leaving: Tensor, periodic: bool
+        ctx: Any, x: Tensor, step: Tensor, rate: Tensor, input_weight: Tensor, output_weight: Tensor, periodic: bool
     ) -> Tensor:
         decay, gain = decay_and_gain(step, rate)
-        states = carried_states(decay, gain * entering * x[..., None], periodic=periodic)
-        ctx.save_for_backward(x, step, rate, entering, leaving, decay, gain, states)
+        states = carried_states(decay, gain * input_weight * x[..., None], periodic=periodic)
+        ctx.save_for_backward(x, step, rate, input_weight, output_weight, decay, gain, states)
         ctx.periodic = periodic
-        return 2 * (leaving * states).real.sum(dim=-1)
+        return 2 * (output_weight * states).real.sum(dim=-1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, step, rate, entering, leaving, decay, gain, states = ctx.saved_tensors
+        x, step, rate, input_weight, output_weight, decay, gain, states = ctx.saved_tensors
         if torch.is_grad_enabled():
-            inputs = (x, step, rate, entering, leaving)
+            inputs = (x, step, rate, input_weight, output_weight)
             return *gradients(partial(plain_response, periodic=ctx.periodic), inputs, grad), None
         doubled, inputs, fading = 2 * grad[..., None], x[..., None], decay.conj().resolve_conj()
         turned = fading.roll(-1, dims=0).flip(0)
-        flow = carried_states(turned, (doubled * leaving.conj()).flip(0), periodic=ctx.periodic).flip(0)
+        flow = carried_states(turned, (doubled * output_weight.conj()).flip(0), periodic=ctx.periodic).flip(0)
         before = states.roll(1, dims=0)
         if not ctx.periodic:
             before[0] = 0
-        felt = flow * entering.conj()
+        felt = flow * input_weight.conj()
         through = felt * gain.conj()
         q = (flow * before.conj()).mul_(rate.conj()).add_(felt.mul_(inputs)).mul_(fading)
         to_rate = torch.einsum("lbh,lbhn->hn", step.to(q.dtype), q) - torch.einsum(
@@ -122,16 +122,16 @@ def selective_response(
     *,
     damping: Float[Tensor, "h n"],
     frequency: Float[Tensor, "h n"],
-    entering: Complex[Tensor, "l b #h n"],
-    leaving: Complex[Tensor, "l b #h n"],
+    input_weight: Complex[Tensor, "l b #h n"],
+    output_weight: Complex[Tensor, "l b #h n"],
     periodic: bool = False,
 ) -> Float[Tensor, "l b h"]:
-    """2 Re sum_n C s for inputs x and steps of their own; `entering` and `leaving` are the weights B and C."""
-    entering, leaving = (weight.expand(*x.shape, -1) for weight in (entering, leaving))
+    """2 Re sum_n C s for inputs x and steps of their own; `input_weight` is B, `output_weight` C."""
+    input_weight, output_weight = (weight.expand(*x.shape, -1) for weight in (input_weight, output_weight))
     rate = torch.complex(-damping, -frequency)
     if plain():
-        return plain_response(x, step, rate, entering, leaving, periodic=periodic)
-    return SelectiveResponse.apply(x, step, rate, entering, leaving, periodic)
+        return plain_response(x, step, rate, input_weight, output_weight, periodic=periodic)
+    return SelectiveResponse.apply(x, step, rate, input_weight, output_weight, periodic)
 
 
 def inverse_softplus(value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

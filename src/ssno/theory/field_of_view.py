@@ -43,7 +43,7 @@ from ssno.models.operator import NeuralOperator
 from ssno.models.ssno import SSNO
 from ssno.native.engine import use
 from ssno.ssm.convolution import Direction
-from ssno.ssm.kernel import ENDS
+from ssno.ssm.kernel import LINEAR_CONVOLUTION
 
 # The supports of the kernels of layers: a boolean matrix (output, input) over the points of a grid, per layer.
 #
@@ -101,7 +101,13 @@ def _(layer: S4DBlock, grid: Grid) -> Support:
     """The skip alone reaches the point itself."""
     weight = layer.modes.weight()
     waves = _any_wave(layer.modes.frequency, weight.re, weight.im)
-    return _line(grid, layer.direction, waves=waves, periodic=layer.boundary not in ENDS, skip=bool(layer.skip.any()))
+    return _line(
+        grid,
+        layer.direction,
+        waves=waves,
+        periodic=layer.boundary not in LINEAR_CONVOLUTION,
+        skip=bool(layer.skip.any()),
+    )
 
 
 @support.register
