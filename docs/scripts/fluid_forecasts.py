@@ -57,7 +57,7 @@ def draw(dataset: str) -> None:
     truth, forecast = seen.drawn(0, 0)
     data = run.load("test")
     path = animate(
-        truth[seen.given :],
+        truth[seen.input_frames :],
         forecast,
         IMAGES / f"forecast-{dataset}.gif",
         times=seen.predicted_times,

@@ -60,7 +60,7 @@ def test_bad_trajectories_stop_it_unless_they_are_to_be_dropped(folder, capsys) 
     main(["data", "convert", "bad.npz", "good", *options, "--drop-not-finite"])
     data = load_dataset("good", "all")
     assert (len(data), data.fields, data.context_fields) == (9, ("v",), ("f",))
-    assert "known fields" in capsys.readouterr().out
+    assert "context fields" in capsys.readouterr().out
 
 
 def test_trajectories_whose_parameters_are_not_finite_can_be_dropped(folder, capsys) -> None:

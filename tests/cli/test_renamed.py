@@ -1,4 +1,4 @@
-"""Options of before 0.2 end with an error that names the new one."""
+"""Old options end with an error that names the new one."""
 
 import re
 
@@ -54,7 +54,7 @@ def test_an_old_boundary_names_the_new_one(old, new, capsys) -> None:
 
 def test_a_description_of_this_version_with_an_old_name_is_told_the_new_one() -> None:
     with pytest.raises(ValueError, match=re.escape("`train.noise` is called `train.noise_std` now.")):
-        Run.from_json({"version": 3, "train": {"noise": 0.1}})
+        Run.from_json({"version": 4, "train": {"noise": 0.1}})
 
 
 def test_a_description_of_before_is_read_with_every_old_name() -> None:
@@ -76,9 +76,11 @@ def test_a_description_of_before_is_read_with_every_old_name() -> None:
             "rollout": {"forcing": [0.5], "cut": 2, "recompute": True},
         },
         "alignment": "same",
+        "window": {"protocol": "fno", "given": 7},
     }
     run = Run.from_json(old)
     assert (run.data.resolution, run.data.segment, run.context_time) == (64, 20, "input")
+    assert run.window.input_frames == 7
     assert run.model.boundary in ("periodic", ("periodic",))
     modes = run.model.modes
     assert (modes.dt_min, modes.dt_max, modes.kernel_init_norm, modes.resolution_transfer) == (

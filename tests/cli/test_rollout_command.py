@@ -43,7 +43,7 @@ def test_errors_are_those_of_the_rollout_and_pictures_lie_in_the_run(tmp_path, m
     printed = json.loads(capsys.readouterr().out)
     opened = open_run("run")
     seen = make_examples(opened.forecaster, opened.load("test"), [1, 0])
-    assert (seen.given, len(seen.predicted_times)) == (4, 4)
+    assert (seen.input_frames, len(seen.predicted_times)) == (4, 4)
     np.testing.assert_allclose([step["rel_l2"] for step in printed["steps"]], seen.step_errors().T.numpy(), rtol=1e-6)
     assert [step["time"] for step in printed["steps"]] == [2.0, 2.5, 3.0, 3.5]
     names = {path.name for path in (tmp_path / "run" / "rollout").iterdir()}

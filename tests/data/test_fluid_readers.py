@@ -160,7 +160,7 @@ def test_every_tenth_frame_is_used_and_the_force_is_that_of_the_target(tmp_path)
     frames = data.read([0])
     slots = context_at_steps(frames.context, dataset_conventions(data.name).context_time).numpy()
     plan = Window("first_k", 4).plan(20)
-    assert (list(plan.given), list(plan.predicted)) == ([0, 1, 2, 3], list(range(4, 20)))
+    assert (list(plan.input_frames), list(plan.predicted)) == ([0, 1, 2, 3], list(range(4, 20)))
     for target in plan.predicted:
         np.testing.assert_array_equal(slots[0, target - 1, 0], arrays["f"][0, :, :, 10 * target])
     later = load_dataset(tmp_path / "torus_vis_force.h5", "train", time_index=slice(9, None, 10))
@@ -227,7 +227,10 @@ def test_the_tracer_of_the_state_is_known_and_the_state_is_not(tmp_path) -> None
     np.testing.assert_allclose(data.times, 0.2 * np.arange(11))
     frames = data.read([0, 1])
     plan = Window("first_k", 4).plan(11)
-    assert ([2 * i for i in plan.given], [2 * i for i in plan.predicted]) == ([0, 2, 4, 6], list(range(8, 21, 2)))
+    assert ([2 * i for i in plan.input_frames], [2 * i for i in plan.predicted]) == (
+        [0, 2, 4, 6],
+        list(range(8, 21, 2)),
+    )
     slots = context_at_steps(frames.context, dataset_conventions("ce-rm").context_time).numpy()
     np.testing.assert_array_equal(slots[:, :, 0], values[:, 0:20:2, 4])
     assert slots.shape[2] == 1

@@ -13,31 +13,31 @@ PROTOCOLS = ("first_k", "memno", "fno", "ffno")
 def test_the_default_gives_four_frames_and_predicts_the_rest_as_the_paper_counts_them() -> None:
     for frames, steps in ((26, 22), (20, 16), (11, 7)):  # KS, Burgers and the tori, CE-RM and GCE-RT
         plan = Window().plan(frames)
-        assert list(plan.given) == [0, 1, 2, 3]
+        assert list(plan.input_frames) == [0, 1, 2, 3]
         assert len(plan.predicted) == steps
         assert plan.start == 3
 
 
 def test_memno_starts_from_one_frame_and_counts_every_slot() -> None:
     plan = Window("memno").plan(26)
-    assert (list(plan.given), len(plan.predicted), plan.loss_slots) == ([0], 25, range(25))
+    assert (list(plan.input_frames), len(plan.predicted), plan.loss_steps) == ([0], 25, range(25))
 
 
 def test_fno_takes_ten_frames_to_ten_frames() -> None:
     plan = Window("fno").plan(20)
-    assert (plan.given, plan.predicted, plan.loss_slots) == (range(10), range(10, 20), range(9, 19))
+    assert (plan.input_frames, plan.predicted, plan.loss_steps) == (range(10), range(10, 20), range(9, 19))
 
 
 def test_ffno_rolls_out_the_last_ten_frames_from_frame_t_minus_11_and_trains_on_all_pairs() -> None:
     plan = Window("ffno", size=1).plan(20)
-    assert (plan.given, plan.start, plan.predicted) == (range(9, 10), 20 - 11, range(10, 20))
-    assert plan.loss_slots == range(19)
+    assert (plan.input_frames, plan.start, plan.predicted) == (range(9, 10), 20 - 11, range(10, 20))
+    assert plan.loss_steps == range(19)
 
 
 def test_ce_rm_frames_0_2_4_6_predict_8_to_20() -> None:
     stored = list(range(21))[0::2]
     plan = Window().plan(len(stored))
-    assert [stored[i] for i in plan.given] == [0, 2, 4, 6]
+    assert [stored[i] for i in plan.input_frames] == [0, 2, 4, 6]
     assert [stored[i] for i in plan.predicted] == [8, 10, 12, 14, 16, 18, 20]
 
 
@@ -55,13 +55,13 @@ def test_given_frames_are_never_counted_as_predictions(protocol, size, frames, s
         assert protocol == "ffno"
         assert frames < size + 10
         return
-    assert not set(plan.given) & set(plan.predicted)
+    assert not set(plan.input_frames) & set(plan.predicted)
     assert set(plan.scored) <= set(plan.predicted)
     assert plan.predicted.start == plan.start + 1
     assert plan.predicted.stop <= frames
-    assert all(0 <= slot < frames - 1 for slot in plan.loss_slots)
+    assert all(0 <= slot < frames - 1 for slot in plan.loss_steps)
     if protocol in ("first_k", "memno", "fno"):
-        assert [slot + 1 for slot in plan.loss_slots] == list(plan.predicted)
+        assert [slot + 1 for slot in plan.loss_steps] == list(plan.predicted)
 
 
 def test_windows_without_memory_see_one_frame() -> None:

@@ -69,12 +69,12 @@ def test_answers_inside_obstacles_change_neither_loss_nor_errors(forcing: float)
 def test_norms_leave_obstacles_out() -> None:
     task = task_for(SSNOConfig.tiny(memory=MemoryOptions(0, d_state=8)), obstacle(moving=False), epochs=1)
     prepared = prepare(task.forecaster, task.data.read(range(4)), range(4), stage=Unrolling().stage(0, 1), noise=1e-3)
-    assert not prepared.truth[..., 5:9].any()
-    assert not prepared.seen[..., 5:9].any()
-    assert prepared.truth[..., :5].abs().min() > 0
+    assert not prepared.targets[..., 5:9].any()
+    assert not prepared.inputs[..., 5:9].any()
+    assert prepared.targets[..., :5].abs().min() > 0
     free = task.data.read(range(4)).state[..., [*range(5), *range(9, POINTS)]]
     encoded = (free - task.forecaster.normalisers.state.shift[0]) / task.forecaster.normalisers.state.scale[0]
-    norms = [torch.linalg.vector_norm(fields.flatten(2), dim=2) for fields in (prepared.truth, encoded[:, 1:])]
+    norms = [torch.linalg.vector_norm(fields.flatten(2), dim=2) for fields in (prepared.targets, encoded[:, 1:])]
     torch.testing.assert_close(*norms, rtol=1e-4, atol=1e-4)
 
 

@@ -41,7 +41,7 @@ def windowed_rollout(forecaster: Forecaster, first, steps: int, *, context=None,
     known = frames[:, :, :0] if context is None else forecaster.encode_context(context)[:, ahead:]
     with torch.inference_mode():
         for _ in range(steps):
-            begins = max(0, frames.shape[1] - max(1, forecaster.window.seen))
+            begins = max(0, frames.shape[1] - max(1, forecaster.window.frames_seen))
             slots = known[:, begins : frames.shape[1]] if context is not None else frames[:, begins:, :0]
             inputs = torch.cat([frames[:, begins:], slots], dim=2)
             answer = forecaster.model(inputs, spacing=forecaster.spacing_for_model(spacing))[:, -1:]

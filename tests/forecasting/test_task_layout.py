@@ -71,7 +71,7 @@ def test_channels_and_steps_are_those_of_the_published_task(name: str) -> None:
     assert (problem.fields, problem.context_fields) == (fields, known)
     assert len(problem.times) == frames
     plan = Window(size=GIVEN).plan(frames)
-    assert (len(plan.given), len(plan.predicted)) == (4, frames - 4)
+    assert (len(plan.input_frames), len(plan.predicted)) == (4, frames - 4)
     assert dataset_conventions(name).context_time == context_time
 
 

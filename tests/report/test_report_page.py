@@ -221,7 +221,7 @@ def test_the_player_carries_the_numbers_of_truth_and_forecast() -> None:
     state = data.read(slice(None)).state
     seen = Examples((0, 1), state, state[:, 4:] + 0.25, tuple(data.times.tolist()))
     payload = player_data(seen, data, {0: "median"})
-    assert (payload["given"], payload["grid"], payload["labels"]) == (4, [16], ["median", "trajectory 1"])
+    assert (payload["input_frames"], payload["grid"], payload["labels"]) == (4, [16], ["median", "trajectory 1"])
     values = payload["values"][0]
     for name, shift in (("truth", 0.0), ("forecast", 0.25)):
         codes = np.frombuffer(base64.b64decode(values[name][1]), "<u2").reshape(7, 16)
@@ -240,7 +240,7 @@ def test_large_and_three_dimensional_fields_are_thinned() -> None:
     state = data.read([0]).state
     payload = player_data(Examples((0,), state, state[:, 10:], tuple(data.times.tolist())), data, {})
     assert payload["grid"] == [100, 4]
-    assert (len(payload["times"]), payload["given"], len(payload["lengths"])) == (65, 5, 2)
+    assert (len(payload["times"]), payload["input_frames"], len(payload["lengths"])) == (65, 5, 2)
     codes = np.frombuffer(base64.b64decode(payload["values"][0]["truth"][0]), "<u2")
     assert codes.size == 65 * 400
 

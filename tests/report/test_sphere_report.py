@@ -13,7 +13,12 @@ from ssno.report import page
 def test_the_still_of_a_sphere_is_drawn_as_maps_and_globes(monkeypatch, as_users_call_it) -> None:
     state = torch.randn(1, 4, 3, 8, 16)
     seen = SimpleNamespace(
-        truth=state, forecast=state[:, 1:], indices=(0,), given=1, times=range(4), predicted_times=(1.0, 2.0, 3.0)
+        truth=state,
+        forecast=state[:, 1:],
+        indices=(0,),
+        input_frames=1,
+        times=range(4),
+        predicted_times=(1.0, 2.0, 3.0),
     )
     data = Trajectories.from_array(state, fields=("geopotential", "vorticity", "divergence"))
     data = data.__class__(**{**vars(data), "geometry": SPHERE})

@@ -41,5 +41,5 @@ def test_a_process_without_a_share_still_gets_frames(waves) -> None:
     source = BatchSource(waves.select(indices=range(4)), batch_size=3, seed=0, rank=1, world=2)
     last = list(source.epoch(0))[-1]
     assert last.samples == ()
-    assert last.whole == 1
+    assert last.global_size == 1
     assert len(last.frames.state) == 1

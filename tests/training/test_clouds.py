@@ -89,8 +89,8 @@ def test_points_are_drawn_by_seed_epoch_and_step_alone() -> None:
         prepare(forecaster, data.read(chosen), chosen, stage=Stage(), key=(0, 1, 2), points=40, walls=True)
         for chosen in ([0, 1, 2, 3], [1, 3])
     )
-    assert whole.seen.shape == (4, 1, 3, 40)
-    assert torch.equal(whole.truth[[1, 3]], half.truth)
+    assert whole.inputs.shape == (4, 1, 3, 40)
+    assert torch.equal(whole.targets[[1, 3]], half.truth)
     assert whole.wall is not None
     assert half.wall is not None
     assert torch.equal(whole.wall[[1, 3]], half.wall)
@@ -103,8 +103,8 @@ def test_the_loss_weighs_volume_and_wall_apart() -> None:
     forecaster = forecaster_of(data)
     prepared = prepare(forecaster, data.read(slice(None)), (0, 1, 2), stage=Stage(), walls=True)
     losses, _ = Objective(forecaster, surface_weight=2.0)(prepared)
-    answers = forecaster(prepared.seen, prepared.known)
-    squares = (answers - prepared.truth).square()[:, 0].mean(1)
+    answers = forecaster(prepared.inputs, prepared.context)
+    squares = (answers - prepared.targets).square()[:, 0].mean(1)
     torch.testing.assert_close(losses, squares[:, 32:].mean(1) + 2 * squares[:, :32].mean(1))
 
 

@@ -85,10 +85,10 @@ def test_noise_reaches_the_input_and_not_the_target(waves) -> None:
     frames = waves.read(range(5))
     clean = prepare(forecaster, frames, range(5), stage=Stage())
     noisy = prepare(forecaster, frames, range(5), stage=Stage(), noise=0.5)
-    assert torch.equal(clean.truth, noisy.truth)
-    assert (noisy.seen - clean.seen).std() == pytest.approx(0.5, rel=0.1)
+    assert torch.equal(clean.targets, noisy.targets)
+    assert (noisy.inputs - clean.inputs).std() == pytest.approx(0.5, rel=0.1)
     losses, _ = Objective(forecaster)(noisy)
-    torch.testing.assert_close(losses, relative(noisy.seen[:, 2:], frames.state[:, 3:]))
+    torch.testing.assert_close(losses, relative(noisy.inputs[:, 2:], frames.state[:, 3:]))
 
 
 def test_one_unrolled_step_equals_teacher_forcing(waves) -> None:
@@ -98,7 +98,7 @@ def test_one_unrolled_step_equals_teacher_forcing(waves) -> None:
 
 
 @pytest.mark.parametrize(
-    "window", [Window(size=4), Window(protocol="memno", size=4), Window(protocol="fno", given=4, horizon=3)]
+    "window", [Window(size=4), Window(protocol="memno", size=4), Window(protocol="fno", input_frames=4, horizon=3)]
 )
 def test_unrolling_with_all_frames_forced_is_teacher_forcing(waves, window) -> None:
     frames, models = waves.read(range(3)), []
@@ -121,18 +121,18 @@ def test_unrolling_without_forcing_is_the_rollout(waves) -> None:
     torch.testing.assert_close(teach(forecaster, frames, FREE), relative(torch.stack(answers, 1), clean[:, 4:]))
 
 
-def test_half_forced_frames_are_the_drawn_ones(waves) -> None:
+def test_half_teacher_forced_frames_are_the_drawn_ones(waves) -> None:
     forecaster = Forecaster(Persistence(), normalisers=fit(waves, "none"), window=Window(size=2))
     frames = waves.read(range(6))
     prepared = prepare(forecaster, frames, range(6), stage=Stage(teacher_forcing=0.5))
-    answer, expected = prepared.seen[:, 1], []
+    answer, expected = prepared.inputs[:, 1], []
     for slot in range(1, 7):
         if slot >= 2:
-            answer = torch.where(prepared.forced[:, slot, None, None], prepared.seen[:, slot], answer)
+            answer = torch.where(prepared.teacher_forced[:, slot, None, None], prepared.inputs[:, slot], answer)
         expected.append(answer)
     losses, _ = Objective(forecaster)(prepared)
-    torch.testing.assert_close(losses, relative(torch.stack(expected, 1), prepared.truth[:, 1:]))
-    assert 0 < prepared.forced.float().mean() < 1
+    torch.testing.assert_close(losses, relative(torch.stack(expected, 1), prepared.targets[:, 1:]))
+    assert 0 < prepared.teacher_forced.float().mean() < 1
 
 
 def unit_frames(count: int) -> Frames:
@@ -237,7 +237,12 @@ def test_enough_pushes_give_the_rollout(waves, kind) -> None:
 
 @pytest.mark.parametrize(
     "window",
-    [Window(size=2), Window(protocol="memno", size=2), Window(protocol="fno", size=2, given=3), Window("ffno", size=2)],
+    [
+        Window(size=2),
+        Window(protocol="memno", size=2),
+        Window(protocol="fno", size=2, input_frames=3),
+        Window("ffno", size=2),
+    ],
 )
 @pytest.mark.parametrize("forcing", [1.0, 0.0])
 def test_short_unrolls_see_pieces_of_the_trajectories(waves, window, forcing) -> None:
@@ -247,9 +252,9 @@ def test_short_unrolls_see_pieces_of_the_trajectories(waves, window, forcing) ->
     prepared = prepare(forecaster, frames, range(20), stage=Stage(frames=2, teacher_forcing=forcing), key=(0, 1, 2))
     given = {"first_k": 2, "memno": 1, "fno": 3, "ffno": 2}[window.protocol]
     assert sum(map(len, prepared.parts)) == 2
-    assert prepared.seen.shape[1] == given + 1
+    assert prepared.inputs.shape[1] == given + 1
     firsts = [
-        next(f for f in range(6) if torch.equal(frames.state[n, f : f + given + 1], prepared.seen[n]))
+        next(f for f in range(6) if torch.equal(frames.state[n, f : f + given + 1], prepared.inputs[n]))
         for n in range(20)
     ]
     last = (7 if window.protocol == "fno" else 8) - given - 2
@@ -265,10 +270,10 @@ def test_draws_depend_on_seed_epoch_step_and_sample_alone(waves) -> None:
         return prepare(forecaster, waves.read(samples), samples, stage=stage, key=key, noise=0.1)
 
     whole, share = prepared([3, 7, 11], (0, 1, 2)), prepared([11, 3], (0, 1, 2))
-    for name in ("seen", "truth", "forced"):
+    for name in ("inputs", "targets", "teacher_forced"):
         assert torch.equal(getattr(whole, name)[[2, 0]], getattr(share, name))
     for key in ((1, 1, 2), (0, 2, 2), (0, 1, 3)):
-        assert not torch.equal(prepared([3, 7, 11], key).forced, whole.forced)
+        assert not torch.equal(prepared([3, 7, 11], key).teacher_forced, whole.teacher_forced)
 
 
 def test_points_of_a_sphere_count_by_their_area() -> None:
@@ -280,5 +285,5 @@ def test_points_of_a_sphere_count_by_their_area() -> None:
     losses, _ = Objective(forecaster, area=area)(prepared)
     weight = area.sqrt()
     torch.testing.assert_close(
-        losses, relative(0.5 * weight * prepared.seen, weight * prepared.truth), check_dtype=False
+        losses, relative(0.5 * weight * prepared.inputs, weight * prepared.targets), check_dtype=False
     )

@@ -76,7 +76,7 @@ def test_schedules_that_do_not_fit_the_run_are_refused(rollout, message) -> None
     [
         (
             Stage(frames=5),
-            "asks for 5 predicted frames, but after 4 given ones these trajectories have 4. Use at most 4",
+            "asks for 5 predicted frames, but after 4 input frames these trajectories have 4. Use at most 4",
         ),
         (Stage(pushforward=4), "`unroll.pushforward` is 4, but of 4 predicted frames at most 3 can be inputs"),
         (Stage(pushforward=2, frames=2), "`unroll.pushforward` is 2, but of 2 predicted frames at most 1"),
@@ -98,7 +98,7 @@ def test_a_schedule_survives_json() -> None:
     rollout = Unrolling(teacher_forcing=(1.0, 0.5, 0.0), frames=(4, 8, 16), truncate=4, gradient_checkpointing=True)
     run = Run(train=TrainOptions(unroll=rollout, compile=True))
     values = json.loads(json.dumps(run.to_json()))
-    assert values["version"] == RUN_VERSION == 3
+    assert values["version"] == RUN_VERSION == 4
     assert Run.from_json(values) == run
 
 
@@ -115,7 +115,7 @@ def test_descriptions_of_version_1_are_still_read(teacher_forcing) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"version": 4}, "has version 4; this ssno reads up to 3. Upgrade ssno"),
+        ({"version": 5}, "has version 5; this ssno reads up to 4. Upgrade ssno"),
         ({"train": {"teacher_forcing": "no"}}, "`train.teacher_forcing` must be bool, got 'no'"),
         ({"version": 2, "train": {"teacher_forcing": True}}, "Unknown name `train.teacher_forcing`"),
         ({"train": {"teacher_forcing": True, "unroll": {}}}, "Unknown name `train.teacher_forcing`"),

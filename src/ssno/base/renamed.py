@@ -1,4 +1,4 @@
-"""Names of options before version 0.2: files written then stay readable, and the error for an old name has the new one.
+"""Earlier names of options: files written then stay readable, and the error for an old name has the new one.
 
 Dotted names are those of a run's description (`train.noise_std`), of a model's (`model.modes.dt_min`) and of a
 forecaster's (`forecaster.context_time`).
@@ -30,6 +30,8 @@ FIELDS = {
     "model.memory_kernel": "model.memory.kernel",
     "model.coordinate_axes": "model.coordinates",
     "model.idle_forecast": "model.block.idle_forecast",
+    "window.given": "window.input_frames",
+    "forecaster.window.given": "forecaster.window.input_frames",
     "alignment": "context_time",
     "forecaster.alignment": "forecaster.context_time",
     "forecaster.increment": "forecaster.predict_increment",
@@ -75,7 +77,7 @@ FLAGS = {
 
 
 def with_new_names(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """A description written before 0.2 in the words of this version. `where` is the dotted name of `values` itself."""
+    """A description of an earlier version in today's words. `where` is the dotted name of `values` itself."""
     found: dict[str, Any] = {}
     for key, value in (_model(values) if where == "model." else values).items():
         name = f"{where}{key}"

@@ -173,7 +173,7 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     stated = PhysicalUnits(**result["units"])
     table.add_row("fields", ", ".join(map(stated.field_label, result["fields"])))
     if result["context"]:
-        table.add_row("known fields", ", ".join(map(stated.field_label, result["context"])))
+        table.add_row("context fields", ", ".join(map(stated.field_label, result["context"])))
     table.add_row("grid", " x ".join(str(points) for points in result["grid"]))
     table.add_row("before compression", byte_size(result["bytes_before_compression"]))
     if result["written"]:

@@ -100,7 +100,7 @@ def rollout(
     ]
     errors = seen.step_errors()
     if draw and len(seen.predicted_times) > 1:
-        until = seen.times[seen.given - 1]
+        until = seen.times[seen.input_frames - 1]
         bands = {opened.name: band_of(errors.numpy())}
         figure = error_bands(seen.predicted_times, bands, given_until=until, time_label=trajectories.units.time_label)
         pictures.append(save(figure, folder / f"{split}{suffix}-error.png"))
@@ -155,7 +155,7 @@ def draw_one(
         figure = still_picture(data, truth, forecast, times=seen.times, labels=labels)
         made.append(save(figure, folder / f"{name}.png"))
     if animate:
-        path, predicted = folder / f"{name}{animation.suffix}", truth[seen.given :]
+        path, predicted = folder / f"{name}{animation.suffix}", truth[seen.input_frames :]
         moving = partial(moving_picture, times=seen.predicted_times, labels=labels, errors=errors, options=animation)
         made.append(moving(data, predicted, forecast, path))
     return made

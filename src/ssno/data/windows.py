@@ -6,7 +6,7 @@ A protocol says, for a trajectory of T frames, where forecasting begins:
     protocol   input frames          predicted frames       time steps in the training loss
     first_k    0 ... K-1             K ... T-1              K-1 ... T-2  (every window that is full)
     memno      0                     1 ... T-1              0 ... T-2    (the memory grows from 1 to K)
-    fno        0 ... G-1             G ... G+H-1            G-1 ... G+H-2          (G = given, H = horizon, 10 each)
+    fno        0 ... G-1             G ... G+H-1            G-1 ... G+H-2  (G = input_frames, H = horizon, 10 each)
     ffno       T-H-K ... T-H-1       T-H ... T-1            K-1 ... T-2  (all pairs train, the last H are scored)
 
 K = 0 is a model without memory; it sees one frame, like K = 1. Rollouts start from the last input frame and
@@ -35,24 +35,25 @@ ContextTime = Literal["input", "target"]
 class WindowPlan:
     """The frames and time steps of a trajectory with a fixed number of frames."""
 
-    given: range
+    input_frames: range
     predicted: range
     scored: range
-    loss_slots: range
+    loss_steps: range
 
     @property
     def start(self) -> int:
         """The frame that a rollout starts from: the last input frame."""
-        return self.given[-1]
+        return self.input_frames[-1]
 
     def inputs(
         self, state: Float[Tensor, "n t c *grid"], context: Float[Tensor, "n t k *grid"]
     ) -> tuple[Float[Tensor, "n g c *grid"], Float[Tensor, "n s k *grid"] | None]:
         """What a rollout gets: the input frames, and context fields from the first of them on; None without any."""
-        return (
-            state[:, self.given.start : self.given.stop],
-            context[:, self.given.start :] if context.shape[2] else None,
-        )
+        return self.first(state), context[:, self.input_frames.start :] if context.shape[2] else None
+
+    def first(self, state: Float[Tensor, "n t c *grid"]) -> Float[Tensor, "n g c *grid"]:
+        """The input frames among all frames of trajectories."""
+        return state[:, self.input_frames.start : self.input_frames.stop]
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class Window:
     """A protocol with its window."""
 
     protocol: Protocol = "first_k"
-    """Input frames: as many as the model looks at (first_k), one (memno), `given` (fno), or all up to the last
+    """Input frames: as many as the model looks at (first_k), one (memno), `input_frames` (fno), or all up to the last
     `horizon` (ffno)."""
     size: int = 4
     """Number of input frames K (0 counts as 1); the window of the model's memory unless given."""
     score_last: int | None = None
     """Count only this many last frames in errors; None for all that are predicted."""
-    given: int = 10
+    input_frames: int = 10
     """Input frames of protocol fno."""
     horizon: int = 10
     """Frames that protocols fno and ffno predict."""
@@ -75,36 +76,38 @@ class Window:
         require_one_of("protocol", self.protocol, get_args(Protocol))
         if self.size < 0:
             raise ValueError(f"`size` of the window must be at least 0, got {self.size}.")
-        for label in ("given", "horizon"):
+        for label in ("input_frames", "horizon"):
             if getattr(self, label) < 1:
                 raise ValueError(f"`{label}` must be at least 1, got {getattr(self, label)}.")
         if self.score_last is not None and self.score_last < 1:
             raise ValueError(f"`score_last` must be at least 1, got {self.score_last}.")
 
     @property
-    def seen(self) -> int:
+    def frames_seen(self) -> int:
         """Frames that one prediction looks at, the current one included."""
         return max(self.size, 1)
 
     def plan(self, frames: int) -> WindowPlan:
         """What this protocol means for trajectories of `frames` frames."""
-        start = {"first_k": self.seen, "memno": 1, "fno": self.given, "ffno": frames - self.horizon}[self.protocol]
-        need = {"first_k": self.seen + 1, "memno": 2, "fno": self.given + self.horizon}
-        need["ffno"] = self.seen + self.horizon
+        start = {"first_k": self.frames_seen, "memno": 1, "fno": self.input_frames, "ffno": frames - self.horizon}[
+            self.protocol
+        ]
+        need = {"first_k": self.frames_seen + 1, "memno": 2, "fno": self.input_frames + self.horizon}
+        need["ffno"] = self.frames_seen + self.horizon
         if frames < need[self.protocol]:
             raise ValueError(
                 f"Protocol {self.protocol!r} with window {self.size} needs trajectories of at least "
                 f"{need[self.protocol]} frames, these have {frames}. Use a smaller window, or a "
                 "`time_index` that keeps more frames."
             )
-        given = range(start - self.seen if self.protocol == "ffno" else 0, start)
+        inputs = range(start - self.frames_seen if self.protocol == "ffno" else 0, start)
         predicted = range(start, start + self.horizon if self.protocol == "fno" else frames)
-        full = {"first_k": self.seen - 1, "memno": 0, "fno": self.given - 1, "ffno": self.seen - 1}
+        full = {"first_k": self.frames_seen - 1, "memno": 0, "fno": self.input_frames - 1, "ffno": self.frames_seen - 1}
         return WindowPlan(
-            given=given,
+            input_frames=inputs,
             predicted=predicted,
             scored=predicted[-self.score_last :] if self.score_last else predicted,
-            loss_slots=range(full[self.protocol], predicted.stop - 1),
+            loss_steps=range(full[self.protocol], predicted.stop - 1),
         )
 
 

@@ -47,22 +47,22 @@ class Examples:
         if self.mask is None:
             return truth, forecast
         gaps = self.mask[row].numpy()
-        return np.where(gaps, np.nan, truth), np.where(gaps[self.given :], np.nan, forecast)
+        return np.where(gaps, np.nan, truth), np.where(gaps[self.input_frames :], np.nan, forecast)
 
     @property
-    def given(self) -> int:
+    def input_frames(self) -> int:
         """Number of input frames."""
         return self.truth.shape[1] - self.forecast.shape[1]
 
     @property
     def predicted_times(self) -> tuple[float, ...]:
         """Times of the predicted frames."""
-        return self.times[self.given :]
+        return self.times[self.input_frames :]
 
     @property
     def predicted_truth(self) -> Float[Tensor, "n s c *grid"]:
         """The true frames at the predicted times."""
-        return self.truth[:, self.given :]
+        return self.truth[:, self.input_frames :]
 
     def step_errors(self) -> Float[Tensor, "n s"]:
         """Relative l2 error of every predicted frame; infinite where the forecast is not finite."""
@@ -82,11 +82,11 @@ def make_examples(
         raise ValueError("`indices` must name at least one trajectory.")
     plan = forecaster.window.plan(len(data.times))
     state, context = data.read(list(indices))
-    frames = slice(plan.given.start, plan.predicted.stop)
+    frames = slice(plan.input_frames.start, plan.predicted.stop)
     known = context[:, frames] if context.shape[2] else None
-    given, grid = state[:, plan.given.start : plan.given.stop], {"axes": data.axes, "geometry": data.geometry}
-    watch = ForecastWatch(forecaster, given, **grid, context=known, on_divergence=on_divergence)  # type: ignore[arg-type]
-    forecast = rollout(forecaster, given, len(plan.predicted), context=known, spacing=data.spacing, watch=watch.look_at)
+    first, grid = plan.first(state), {"axes": data.axes, "geometry": data.geometry}
+    watch = ForecastWatch(forecaster, first, **grid, context=known, on_divergence=on_divergence)  # type: ignore[arg-type]
+    forecast = rollout(forecaster, first, len(plan.predicted), context=known, spacing=data.spacing, watch=watch.look_at)
     divergences = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.divergences())
     departures = tuple(replace(one, trajectory=indices[one.trajectory]) for one in watch.departures())
     if watch.stops and watch.diverged:

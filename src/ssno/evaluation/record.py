@@ -20,6 +20,7 @@ from ssno.base.formatting import as_file_name
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import TOO_LARGE
 from ssno.forecasting.scores import Scores
+from ssno.models.pretrained import with_new_sections
 from ssno.runs.layout import evaluation_file
 from ssno.runs.load import run_folder_of
 from ssno.runs.open import RunFolder
@@ -236,6 +237,8 @@ def read_evaluation(path: Path) -> Evaluation:
     if isinstance(parts := known.get("break_even"), dict):
         parts.pop("forecasts", None)  # follows from the others
     try:
+        if isinstance(config := known.get("config"), dict):
+            known["config"] = with_new_sections(config)
         evaluation = description_from_json(Evaluation, known)
         _check(evaluation)
         return evaluation

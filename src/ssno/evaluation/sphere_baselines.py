@@ -65,10 +65,10 @@ def score_on_sphere(forecaster: Forecaster, data: Trajectories, *, project: bool
     """Roll a forecaster out from its input frames to the end of the trajectories."""
     frames = data.read(range(len(data)))
     truth = forecaster.units(frames.state).encode(frames.state)
-    given = forecaster.window.plan(truth.shape[1]).given
-    known = truth.new_zeros(len(truth), len(given), 0, *truth.shape[3:])
+    inputs = forecaster.window.plan(truth.shape[1]).input_frames
+    known = truth.new_zeros(len(truth), len(inputs), 0, *truth.shape[3:])
     with torch.inference_mode():
-        first = truth[:, given.start : given.stop]
+        first = truth[:, inputs.start : inputs.stop]
         state = forecaster.eval().start(first, known)
 
         def step(frame: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def score_on_sphere(forecaster: Forecaster, data: Trajectories, *, project: bool
             frame, state = forecaster.step(frame, known[:, 0], state)
             return low_passed(frame) if project else frame
 
-        return score_steps(step, first[:, -1], truth[:, given.stop :], data)
+        return score_steps(step, first[:, -1], truth[:, inputs.stop :], data)
 
 
 def score_rule(rule: Next, data: Trajectories, truth: Float[Tensor, "b t c lat lon"]) -> SphereScores:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ssno.base import byte_size, description_from_json
+from ssno.base.renamed import with_new_names
 from ssno.data.errors import DataError
 from ssno.data.normalise import Normalisers
 from ssno.export.write import StepFunction, onnx_function, require_onnx
@@ -186,7 +187,8 @@ def read_metadata(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
     try:
         metadata = {name: json.loads(texts[name]) for name in wanted}
         known = {field.name for field in fields(Units)}
-        section = {name: value for name, value in metadata["forecaster"].items() if name in known}
+        described = with_new_names(metadata["forecaster"], "forecaster.")
+        section = {name: value for name, value in described.items() if name in known}
         units = description_from_json(Units, section, where="forecaster.")
         metadata["forecaster"] = units
         norms = units.normalisers()

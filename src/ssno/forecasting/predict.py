@@ -120,7 +120,7 @@ def plan_prediction(
         if frames < 2:
             raise DataError(f"{data.name!r} has one frame, so the time between frames is unknown. Pass `time_step`.")
         time_step = data.time_step
-    seen = range(max(0, end - forecaster.window.seen), end)
+    seen = range(max(0, end - forecaster.window.frames_seen), end)
     used = data.select(time_index=slice(seen.start, end + steps))
     job = Job(
         forecaster,

@@ -215,7 +215,7 @@ class ForecasterScorer:
 
     def _more(self, frames: Frames, forecast: Tensor, truth: Tensor) -> dict[str, Tensor]:
         forecaster, plan = self.forecaster, self.window.plan(frames.state.shape[1])
-        units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
+        units = forecaster.units(plan.first(frames.state))
         errors = {}
         if "rel_l2_normalised" in self.metrics:
             mask = forecaster.find_mask(frames.context[:, plan.scored.start : plan.scored.stop])
@@ -282,7 +282,7 @@ def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:
 
 def _find_divergences(forecast: Tensor, frames: Frames, plan: WindowPlan, *, first: int) -> list[Divergence]:
     """Forecasts with a frame that is not finite or 10 times larger than anything in the true trajectory."""
-    steps = divergence_step(forecast, largest_values(frames.state[:, plan.given.start :])).tolist()
+    steps = divergence_step(forecast, largest_values(frames.state[:, plan.input_frames.start :])).tolist()
     return [
         Divergence(first + index, step, TOO_LARGE if forecast[index, step].isfinite().all() else NOT_FINITE)
         for index, step in enumerate(steps)
@@ -297,7 +297,7 @@ def one_step_errors(
     """Teacher-forced error of each trajectory over its predicted frames."""
     frames = frames.to(forecaster.device)
     plan = forecaster.window.plan(frames.state.shape[1])
-    units = forecaster.units(frames.state[:, plan.given.start : plan.given.stop])
+    units = forecaster.units(plan.first(frames.state))
     forecaster.eval()
     mask = forecaster.find_mask(frames.context)
     answers = forecaster(

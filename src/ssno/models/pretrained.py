@@ -63,7 +63,7 @@ def results_folder(folder: Path) -> Path:
 
 # Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
 
-FORMAT, VERSION = "ssno-model", 2
+FORMAT, VERSION = "ssno-model", 3
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (WEIGHTS, CONFIG)
 LARGEST = 2**36
@@ -104,20 +104,21 @@ def read_model_document(folder: str | Path) -> dict[str, Any]:
     """The parsed config.json of a model folder, its format checked."""
     path = Path(folder) / CONFIG
     try:
-        content = read_document(path, format=FORMAT, versions=(1, VERSION), remedy="Save the model again.")
+        content = read_document(path, format=FORMAT, versions=range(1, VERSION + 1), remedy="Save the model again.")
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no run or saved model in {folder}: {path} does not exist.") from None
     if not isinstance(content.get("config"), dict):
         raise ValueError(f"{path} lacks the configuration of the model. It may be damaged; save the model again.")
-    if content["version"] == 1:  # in the words of before 0.2
-        content["config"] = with_new_names(content["config"], "model.")
-        if isinstance(content.get("forecaster"), dict):
-            content["forecaster"] = with_new_names(content["forecaster"], "forecaster.")
-        if isinstance(
-            run := content.get("run"), dict
-        ):  # `Run.from_json` knows versions; what others read has new names
-            content["run"] = with_new_names(run)
-    return content
+    return with_new_sections(content)
+
+
+def with_new_sections(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a config.json in the words of this version. (`Run.from_json` migrates the rest of a run.)"""
+    if content.get("version") == VERSION:
+        return dict(content)
+    old = {"config": "model.", "forecaster": "forecaster.", "run": ""}
+    sections = {name: content[name] for name in old if isinstance(content.get(name), Mapping)}
+    return {**content, **{name: with_new_names(section, old[name]) for name, section in sections.items()}}
 
 
 def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:

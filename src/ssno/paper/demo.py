@@ -133,7 +133,7 @@ def draw(
     errors = next(row for row in rows if row.name == "SS-NO").scores.trajectory_errors
     typical = sorted(range(len(errors)), key=errors.__getitem__)[len(errors) // 2]
     truth = test.read([typical]).state
-    forecast = rollout(forecaster, truth[:, : plan.given.stop], len(plan.predicted), spacing=test.spacing)
+    forecast = rollout(forecaster, truth[:, : plan.input_frames.stop], len(plan.predicted), spacing=test.spacing)
     times = test.times.tolist()
     panels = forecast_panels(
         truth[0, :, 0].numpy(),
@@ -148,7 +148,8 @@ def draw(
     return [
         save(panels, folder / "forecast.png"),
         save(
-            error_bands(times[plan.scored.start :], bands, given_until=times[plan.given.stop - 1]), folder / "error.png"
+            error_bands(times[plan.scored.start :], bands, given_until=times[plan.input_frames.stop - 1]),
+            folder / "error.png",
         ),
         save(loss_curves(records), folder / "loss.png"),
     ]

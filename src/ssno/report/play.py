@@ -104,7 +104,7 @@ def describe_page(run: RunFolder, *, dataset: str | None = None, viscosity: floa
         "length": problem.axes[0].length,
         "dt": physics.time_step,
         "first_time": float(physics.times[0]),
-        "input_frames": max(1, len(plan.given)),
+        "input_frames": max(1, len(plan.input_frames)),
         "trained_frames": len(physics.times),
         "viscosity": problem.viscosity,
         "truth": truth_options(physics),

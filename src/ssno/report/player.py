@@ -28,10 +28,10 @@ def player_data(examples: Examples, data: Trajectories, labels: Mapping[int, str
     At most 128 points along an axis, 120 frames and 4 fields; in three dimensions the middle plane of the last axis.
     """
     truth, forecast = examples.truth.numpy(), examples.forecast.numpy()
-    shown = np.concatenate([truth[:, : examples.given], forecast], axis=1)
+    shown = np.concatenate([truth[:, : examples.input_frames], forecast], axis=1)
     every = -(-len(examples.times) // MAX_FRAMES)
     truth, shown = (_thinned(values, every) for values in (truth, shown))
-    errors = np.concatenate([np.zeros((len(truth), examples.given)), examples.step_errors().numpy()], axis=1)
+    errors = np.concatenate([np.zeros((len(truth), examples.input_frames)), examples.step_errors().numpy()], axis=1)
     fields = []
     for channel in range(truth.shape[2]):
         values, other = truth[:, :, channel], shown[:, :, channel]
@@ -55,7 +55,7 @@ def player_data(examples: Examples, data: Trajectories, labels: Mapping[int, str
         "grid": list(truth.shape[3:]),
         "lengths": [axis.length for axis in data.axes][: len(truth.shape[3:])],
         "times": [float(time) for time in examples.times[::every]],
-        "given": -(-examples.given // every),
+        "input_frames": -(-examples.input_frames // every),
         "labels": [labels.get(index, f"trajectory {index}") for index in examples.indices],
         "errors": [[round(float(e), 5) if np.isfinite(e) else None for e in row] for row in errors[:, ::every]],
         "fields": list(data.fields)[:MAX_FIELDS],

@@ -58,7 +58,7 @@ class Units:
                 raise ValueError(f"`forecaster.spacing` must hold positive lengths, got {step}.")
 
     def normalisers(self) -> Normalisers:
-        """Those of the predicted and of the known fields."""
+        """Those of the predicted and of the context fields."""
         return Normalisers(Normaliser.from_json(self.state), Normaliser.from_json(self.context))
 
 

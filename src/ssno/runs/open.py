@@ -84,7 +84,7 @@ class RunFolder:
 
     @property
     def trained_steps(self) -> int | None:
-        """How many steps training trajectories go on after the given frames, if its config says."""
+        """How many steps training trajectories go on after the input frames, if its config says."""
         shape, known = self._trained_on().shape, self.forecaster.trained_steps
         return known if known is not None or shape is None else len(self.forecaster.window.plan(shape[1]).predicted)
 

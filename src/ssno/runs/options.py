@@ -40,7 +40,7 @@ class Stage:
 
     @property
     def parallel(self) -> bool:
-        """With all frames given, all slots are computed at once; otherwise one frame after the other."""
+        """With true inputs only, all time steps are computed at once; otherwise one frame after the other."""
         return self.teacher_forcing == 1
 
     def window(self, window: Window) -> Window:
@@ -48,9 +48,9 @@ class Stage:
         return replace(window, horizon=self.frames) if self.frames else window
 
     def length(self, window: Window, frames: int) -> int:
-        """How many of the frames of a trajectory this stage looks at: the given ones and `frames` more."""
+        """How many of the frames of a trajectory this stage looks at: the input frames and `frames` more."""
         plan = window.plan(frames)
-        return len(plan.given) + self.frames if self.frames else frames
+        return len(plan.input_frames) + self.frames if self.frames else frames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,12 +129,12 @@ def check_frames(stages: Sequence[Stage], window: Window, frames: int) -> None:
     plan = window.plan(frames)
     for stage in stages:
         if stage.length(window, plan.predicted.stop) > plan.predicted.stop:
-            there = plan.predicted.stop - len(plan.given)
+            there = plan.predicted.stop - len(plan.input_frames)
             raise ValueError(
-                f"`unroll.frames` asks for {stage.frames} predicted frames, but after {len(plan.given)} given ones "
-                f"these trajectories have {there}. Use at most {there}, or 0 for all."
+                f"`unroll.frames` asks for {stage.frames} predicted frames, but after {len(plan.input_frames)} input "
+                f"frames these trajectories have {there}. Use at most {there}, or 0 for all."
             )
-        predicted = stage.frames or len(plan.loss_slots)
+        predicted = stage.frames or len(plan.loss_steps)
         if stage.pushforward >= predicted:
             raise ValueError(
                 f"`unroll.pushforward` is {stage.pushforward}, but of {predicted} predicted frames at most "

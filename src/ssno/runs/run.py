@@ -1,9 +1,9 @@
 """One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
 
-    {"version": 3, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "context_time":
+    {"version": 4, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "context_time":
     "input"}
 
-Version 2 had other names (`ssno.base.renamed`); version 1, which carried no number, also `train.teacher_forcing`, true
+Versions 2 and 3 had other names (`ssno.base.renamed`); version 1, without a number, also `train.teacher_forcing`, true
 or false, in place of `train.unroll`.
 
 `resolve_run` makes one, complete, from options by dotted name, for the command line, Python, sweeps and experiments.
@@ -88,7 +88,7 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
-RUN_VERSION = 3
+RUN_VERSION = 4
 COMPLETE = {"epochs", "learning_rate", "schedule", "seed"}
 """Options that a program wrote, not a person: all of them are there."""
 OLD_SWITCH = {"teacher_forcing", "rollout", "unroll"}
@@ -245,7 +245,7 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
     """A description of any version in the words of this one, without its number."""
     values = dict(values)
     version, train = values.pop("version", None), values.get("train")
-    if version not in (None, 2, RUN_VERSION):
+    if version not in (None, 2, 3, RUN_VERSION):
         raise ValueError(
             f"The description of the run has version {version!r}; this ssno reads up to {RUN_VERSION}. Upgrade ssno."
         )

@@ -25,36 +25,36 @@ from ssno.runs.options import Stage
 #
 # Everything random here is drawn from (seed, epoch, step, sample), so a resumed run draws the same.
 #
-# Axes: b trajectory, t slot, c state field, k context field, then the grid.
+# Axes: b trajectory, t time step, c state field, k context field, then the grid.
 
-FORCING, PLACE = 2, 3  # keep the keys of these draws apart from each other
+TEACHER, PLACE = 2, 3  # keep the keys of these draws apart from each other
 
 Key = tuple[int, int, int]
 """Seed, epoch and step."""
 
 
 class Prepared(NamedTuple):
-    """What the model may see, what it should say, and in which slots that counts."""
+    """Inputs and targets of a batch, and the time steps that its loss counts."""
 
-    seen: Tensor
+    inputs: Tensor
     """b t c *grid, the true frames with noise."""
-    known: Tensor
-    """b t k *grid, known fields with noise."""
-    truth: Tensor
-    """b t c *grid, the frame after each slot."""
-    forced: Tensor | None
-    """b t, which inputs are true; None if all are, so that slots need not wait for each other."""
-    given: int
+    context: Tensor
+    """b t k *grid, context fields with noise."""
+    targets: Tensor
+    """b t c *grid, the frame after each time step."""
+    teacher_forced: Tensor | None
+    """b t, which inputs are true frames; None if all are, so that no time step waits for another."""
+    input_frames: int
     """True frames before the first prediction."""
     parts: tuple[range, ...]
-    """Slots that count, in pieces between which no gradient passes."""
+    """Time steps of the loss, in pieces between which no gradient passes."""
     stage: Stage
     spacing: tuple[float, ...] | None = None
     """Of the grid, if it may be another than the one that weights refer to."""
     wall: Tensor | None = None
     """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
     mask: Tensor | None = None
-    """b t 1 *grid, where the frame after each slot has no data."""
+    """b t 1 *grid, where the frame after each time step has no data."""
 
 
 def prepare(
@@ -88,26 +88,35 @@ def prepare(
     wall = wall_mask(context, forecaster.normalisers.context.fields) if walls else None
     plan = window.plan(state.shape[1])
     mask = forecaster.find_mask(context)
-    clean = apply_mask(forecaster.units(state[:, plan.given.start : plan.given.stop]).encode(state), mask)
-    after = None if mask is None else mask[:, 1:]
-    seen, known = clean[:, :-1], context_at_steps(forecaster.encode_context(context), forecaster.context_time)
+    clean = apply_mask(forecaster.units(plan.first(state)).encode(state), mask)
+    inputs, context = clean[:, :-1], context_at_steps(forecaster.encode_context(context), forecaster.context_time)
     if noise and samples:
         seed, epoch, step = key
-        added = noise_like(
-            torch.cat([state, context], dim=2), std=noise, seed=seed, epoch=epoch, step=step, samples=samples
-        )
-        # Noise is added to what the model sees, never to what it should say.
-        seen, known = seen + added[:, :-1, : state.shape[2]], known + added[:, :-1, state.shape[2] :]
-        seen = apply_mask(seen, None if mask is None else mask[:, :-1])
+        added = noise_like(torch.cat(frames, dim=2), std=noise, seed=seed, epoch=epoch, step=step, samples=samples)[
+            :, :-1
+        ]
+        # Inputs get noise, targets do not.
+        inputs, context = inputs + added[:, :, : state.shape[2]], context + added[:, :, state.shape[2] :]
+        inputs = apply_mask(inputs, None if mask is None else mask[:, :-1])
     if stage.parallel:
         # A model that takes K frames as channels has no answer before its first window.
-        slots = range(max(plan.loss_slots.start, forecaster.frames_as_channels - 1), plan.loss_slots.stop)
-        return Prepared(seen, known, next_frames(clean), None, plan.given.stop, (slots,), stage, spacing, wall, after)
-    forced = forced_frames(stage.teacher_forcing, seen.shape[1], key, drawn_for).to(seen.device)
-    slots = range(plan.start, plan.loss_slots.stop)
-    size = stage.truncate or len(slots)
-    parts = tuple(slots[first : first + size] for first in range(0, len(slots), size))
-    return Prepared(seen, known, next_frames(clean), forced, plan.given.stop, parts, stage, spacing, wall, after)
+        steps, forced = range(max(plan.loss_steps.start, forecaster.frames_as_channels - 1), plan.loss_steps.stop), None
+    else:
+        steps = range(plan.start, plan.loss_steps.stop)
+        forced = teacher_forced_frames(stage.teacher_forcing, inputs.shape[1], key, drawn_for).to(inputs.device)
+    size = (0 if stage.parallel else stage.truncate) or max(len(steps), 1)
+    return Prepared(
+        inputs,
+        context,
+        targets=next_frames(clean),
+        teacher_forced=forced,
+        input_frames=plan.input_frames.stop,
+        parts=tuple(steps[first : first + size] for first in range(0, len(steps), size)),
+        stage=stage,
+        spacing=spacing,
+        wall=wall,
+        mask=None if mask is None else mask[:, 1:],
+    )
 
 
 def places(room: int, key: Key, samples: Sequence[int]) -> list[int]:
@@ -120,11 +129,11 @@ def cut_out(frames: Float[Tensor, "b t c *grid"], firsts: Sequence[int], length:
     return torch.stack([frames[n, first : first + length] for n, first in enumerate(firsts)])
 
 
-def forced_frames(share: float, frames: int, key: Key, samples: Sequence[int]) -> Bool[Tensor, "b t"]:
-    """Which frames of each sample are given true; each with probability `share`."""
+def teacher_forced_frames(share: float, frames: int, key: Key, samples: Sequence[int]) -> Bool[Tensor, "b t"]:
+    """Which inputs of each sample are true frames; each with probability `share`."""
     if share in (0, 1):
         return torch.full((len(samples), frames), bool(share))
-    drawn = [torch.rand(frames, generator=sample_generator(*key, n, FORCING)) for n in samples]
+    drawn = [torch.rand(frames, generator=sample_generator(*key, n, TEACHER)) for n in samples]
     return torch.stack(drawn) < share
 
 
@@ -138,7 +147,7 @@ def forced_frames(share: float, frames: int, key: Key, samples: Sequence[int]) -
 # Batches come in rounds of as many as there are grids, each grid once in a round, in an order drawn from (seed, epoch,
 # round). A resumed run and every process of several therefore see the same.
 
-GRID = 4  # keeps the key of this draw apart from those of order, forcing and place
+GRID = 4  # keeps the key of this draw apart from those of order, teacher forcing and place
 
 
 def on_finest(data: Trajectories, grids: Sequence[int]) -> Trajectories:
@@ -188,11 +197,11 @@ ORDER = 1  # keeps the key of the permutation apart from the keys of noise and d
 
 
 class Batch(NamedTuple):
-    """Frames of some trajectories, their numbers in the dataset, the size of the whole batch, and which grid it has."""
+    """Frames of some trajectories, their numbers in the dataset, the size over all processes, and the grid."""
 
     frames: Frames
     samples: tuple[int, ...]
-    whole: int
+    global_size: int
     grid: int = 0
 
 

@@ -59,8 +59,8 @@ class Spent:
         self.steps: dict[Stage, dict[int, float]] = {}
         self.evaluations: dict[int, float] = {}
 
-    def step(self, stage: Stage, slots: int) -> float:
-        """Seconds of a step with so many slots: on the line through the two largest that were tried.
+    def step(self, stage: Stage, steps: int) -> float:
+        """Seconds of a step with so many time steps: on the line through the two largest that were tried.
 
         Counting memory costs some time for every operation, however large, which the slope does not know. The first
         step of all warms up.
@@ -68,7 +68,7 @@ class Spent:
         tried = self.steps[stage]
         warm = sorted(tried.items())[-2:] if len(tried) > 2 else [max(tried.items())]
         (few, short), (many, long) = warm[0], warm[-1]
-        return long * slots / many if few == many else long + max(0.0, (long - short) / (many - few)) * (slots - many)
+        return long * steps / many if few == many else long + max(0.0, (long - short) / (many - few)) * (steps - many)
 
 
 def forecast_memory(task: Task, *, budget: int = BUDGET, spent: Spent | None = None) -> int:
@@ -86,8 +86,8 @@ def forecast_memory(task: Task, *, budget: int = BUDGET, spent: Spent | None = N
     def step(stage: Stage, trajectories: int, frames: int) -> int:
         part, began = replace(stage, frames=frames), spent.clock()
         peak = peak_memory(lambda: one_step(forecaster, data, part, trajectories, options.points_per_step))
-        slots = trajectories * slots_of(part, forecaster.window, len(data.times))
-        spent.steps.setdefault(stage, {})[slots] = spent.clock() - began
+        steps = trajectories * time_steps(part, forecaster.window, len(data.times))
+        spent.steps.setdefault(stage, {})[steps] = spent.clock() - began
         return peak
 
     @cache
@@ -121,8 +121,8 @@ def forecast_memory(task: Task, *, budget: int = BUDGET, spent: Spent | None = N
     return max(most_before, before + kept + round(max(*peaks, saving)))
 
 
-def slots_of(stage: Stage, window: Window, frames: int) -> int:
-    """How many slots of a trajectory a step of this stage computes."""
+def time_steps(stage: Stage, window: Window, frames: int) -> int:
+    """How many time steps of a trajectory a step of this stage computes."""
     return stage.length(window, frames) - 1
 
 
@@ -290,7 +290,7 @@ def long_step(task: Task, stage: Stage, spent: Spent) -> float:
     axes, options = task.data.axes, task.options
     coarser = (min(options.grids, default=axes[0].points) / axes[0].points) ** len(axes)
     batch = min(options.batch_size, len(task.data))
-    return spent.step(stage, batch * slots_of(stage, task.forecaster.window, len(task.data.times))) * coarser
+    return spent.step(stage, batch * time_steps(stage, task.forecaster.window, len(task.data.times))) * coarser
 
 
 def trial(task: Task, stage: Stage, expected: float, clock: Callable[[], float]) -> tuple[float, float]:

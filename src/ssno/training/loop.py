@@ -158,8 +158,8 @@ class Loop:
                 progress,
                 batch=progress.batch + 1,
                 step=progress.step + 1,
-                loss_sum=progress.loss_sum + loss * batch.whole,
-                loss_count=progress.loss_count + batch.whole,
+                loss_sum=progress.loss_sum + loss * batch.global_size,
+                loss_count=progress.loss_count + batch.global_size,
             )
             step = self.progress.step
             self.reporter.step(step=step, epoch=epoch, loss=loss, rate=self.last_rate)
@@ -178,7 +178,7 @@ class Loop:
         total, stop = self.process.total([self._backward(batch, self.wrapped), float(asked)])
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, options.grad_clip or float("inf")).item()
-        loss = total / batch.whole
+        loss = total / batch.global_size
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise TrainingDiverged(self._what_diverged(loss, norm, batch))
         factor = rate_factor(progress.step, self.total_steps, schedule=options.schedule, warmup=options.warmup)
@@ -206,7 +206,7 @@ class Loop:
             walls=options.loss == "volume_surface",
         )
         # Averaged over processes, what is weighed by the whole batch becomes the mean over trajectories.
-        weight = self.process.world_size / batch.whole if batch.samples else 0.0
+        weight = self.process.world_size / batch.global_size if batch.samples else 0.0
         self.optimiser.zero_grad()
         carry: Carry | None = None
         local = 0.0

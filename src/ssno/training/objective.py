@@ -1,20 +1,20 @@
-"""The training loss: mean over slots of the relative l2 error of one step, in normalised units.
+"""The training loss: mean over steps of the relative l2 error of one step, in normalised units.
 
-With teacher forcing every slot of a trajectory is predicted from true frames at once; each frame's features are
+With teacher forcing every step of a trajectory is predicted from true frames at once; each frame's features are
 computed once. Otherwise the model is unrolled from the first window: step by step it takes the true frame or its own
 prediction. `ssno.runs.options` says which of the two, how far, and where gradients end.
 
 The parts of a prepared batch are trained one after the other. There is one, or, when the gradient is cut, one per
 piece: each has its own backward pass, so that only one piece is ever in memory. Summed over parts,
 
-    loss[b] = 1/S sum_s |answer[b, s] - truth[b, s]| / |truth[b, s]|          s the slots that count, S of them
+    loss[b] = 1/S sum_s |answer[b, s] - truth[b, s]| / |truth[b, s]|          s the steps that count, S of them
 
 On clouds of points the loss may be mean squares instead: those off the wall plus `surface_weight` times those on it.
 
-Pushforward replaces inputs by predictions without gradient, all slots at once: after p rounds slot s sees frames that
+Pushforward replaces inputs by predictions without gradient, all steps at once: after p rounds step s sees frames that
 the model predicted min(p, s - first) steps ahead, and the gradient knows only the last step.
 
-Axes: b trajectory, t slot, c state field.
+Axes: b trajectory, t step, c state field.
 """
 
 import logging
@@ -115,50 +115,50 @@ class Objective(nn.Module):
 
     def forward(self, prepared: Prepared, part: int = 0, carry: Carry | None = None) -> tuple[Tensor, Carry | None]:
         """What one part adds to the loss of each trajectory (b), and what the next part goes on from."""
-        slots = prepared.parts[part]
-        if prepared.forced is None:
-            answers = self._all_slots(prepared, slots.start)[:, : len(slots)]
+        steps = prepared.parts[part]
+        if prepared.teacher_forced is None:
+            answers = self._all_steps(prepared, steps.start)[:, : len(steps)]
         else:
-            answers, carry = self._unrolled(prepared, prepared.forced, slots, carry)
-        errors = self._errors(answers, prepared.truth[:, slots.start : slots.stop], prepared.wall)
+            answers, carry = self._unrolled(prepared, prepared.teacher_forced, steps, carry)
+        errors = self._errors(answers, prepared.targets[:, steps.start : steps.stop], prepared.wall)
         return errors.sum(dim=1) / sum(map(len, prepared.parts)), carry
 
     def _errors(self, answers: Tensor, truth: Tensor, wall: Tensor | None) -> Tensor:
-        """The loss of every trajectory and slot."""
+        """The loss of every trajectory and time step."""
         if wall is None:
             return frame_errors(answers, truth, area=self.area)
         volume, surface = volume_and_surface(answers, truth, wall)
         return volume.mean(dim=2) + self.surface_weight * surface.mean(dim=2)
 
-    def _all_slots(self, prepared: Prepared, first: int) -> Tensor:
-        """Answers of slot `first` and all later ones."""
-        seen = prepared.seen
+    def _all_steps(self, prepared: Prepared, first: int) -> Tensor:
+        """Outputs of time step `first` and all later ones."""
+        inputs = prepared.inputs
         with torch.no_grad():
             for _ in range(prepared.stage.pushforward):
-                answers = self._from(first, seen, prepared)
-                seen = torch.cat([seen[:, : first + 1], answers[:, :-1]], dim=1)
-        return self._from(first, seen, prepared)
+                answers = self._from(first, inputs, prepared)
+                inputs = torch.cat([inputs[:, : first + 1], answers[:, :-1]], dim=1)
+        return self._from(first, inputs, prepared)
 
-    def _from(self, first: int, seen: Tensor, prepared: Prepared) -> Tensor:
-        answers = self.predict(seen, prepared.known, spacing=prepared.spacing)
-        answers = answers[:, first - (seen.shape[1] - answers.shape[1]) :]
+    def _from(self, first: int, inputs: Tensor, prepared: Prepared) -> Tensor:
+        answers = self.predict(inputs, prepared.context, spacing=prepared.spacing)
+        answers = answers[:, first - (inputs.shape[1] - answers.shape[1]) :]
         return apply_mask(answers, None if prepared.mask is None else prepared.mask[:, first:])
 
-    def _unrolled(self, prepared: Prepared, forced: Tensor, slots: range, carry: Carry | None) -> tuple[Tensor, Carry]:
-        seen, known, given = prepared.seen, prepared.known, prepared.given
+    def _unrolled(self, prepared: Prepared, forced: Tensor, steps: range, carry: Carry | None) -> tuple[Tensor, Carry]:
+        inputs, context, input_frames = prepared.inputs, prepared.context, prepared.input_frames
         if carry is None:
-            state = self.forecaster.start(seen[:, :given], known[:, :given], spacing=prepared.spacing)
-            carry = Carry(seen[:, given - 1], state)
+            state = self.forecaster.start(inputs[:, :input_frames], context[:, :input_frames], spacing=prepared.spacing)
+            carry = Carry(inputs[:, input_frames - 1], state)
         (frame, state), answers = carry, []
-        for slot in slots:
-            if slot >= given:
-                true = forced[:, slot].view(-1, *(1,) * (frame.ndim - 1))
-                frame = torch.where(true, seen[:, slot], frame)
+        for step in steps:
+            if step >= input_frames:
+                true = forced[:, step].view(-1, *(1,) * (frame.ndim - 1))
+                frame = torch.where(true, inputs[:, step], frame)
             if prepared.stage.gradient_checkpointing:
-                frame, state = checkpoint(self.step, frame, known[:, slot], state, use_reentrant=False)
+                frame, state = checkpoint(self.step, frame, context[:, step], state, use_reentrant=False)
             else:
-                frame, state = self.step(frame, known[:, slot], state)
+                frame, state = self.step(frame, context[:, step], state)
             if prepared.mask is not None:
-                frame = apply_mask(frame[:, None], prepared.mask[:, slot : slot + 1])[:, 0]
+                frame = apply_mask(frame[:, None], prepared.mask[:, step : step + 1])[:, 0]
             answers.append(frame)
         return torch.stack(answers, dim=1), Carry(frame.detach(), state.detached())

@@ -4,7 +4,7 @@
     task_for(SSNOConfig(), data)           a model still to be built: the recipe completes it for these data
     task_for(model, data)                  a model of your own making, taken as it is
 
-All three follow one rule: what is not said comes from the data (channels, axes, known fields' context_time) and from
+All three follow one rule: what is not said comes from the data (channels, axes, context_time) and from
 the recipe (options; for models still to be built also their settings).
 """
 

@@ -127,7 +127,7 @@
         context.stroke();
       };
       draw(truth, ink("--truth"), 1.4);
-      if (frame >= data.given) draw(forecast, ink("--forecast"), 2);
+      if (frame >= data.input_frames) draw(forecast, ink("--forecast"), 2);
       context.textAlign = "left";
       [["truth", "--truth"], ["forecast", "--forecast"]].forEach(([name, colour], row) => {
         context.fillStyle = ink(colour);
@@ -139,7 +139,7 @@
       const frame = Number(slider.value);
       if (flat) { curves(frame); cursor(frame); } else planes(frame);
       const error = data.errors[trajectory.value][frame];
-      const state = frame < data.given ? "input" : error === null ? "not finite" : "error " + short(error);
+      const state = frame < data.input_frames ? "input" : error === null ? "not finite" : "error " + short(error);
       output.textContent = "t = " + short(data.times[frame]) + ", " + state;
       slider.setAttribute("aria-valuetext", output.textContent);
     }
