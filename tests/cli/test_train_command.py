@@ -115,14 +115,13 @@ def test_recipes_set_defaults_that_options_override(here) -> None:
     assert options["schedule"] == "cosine"
 
 
-def test_the_window_follows_the_memory_unless_it_is_given(here) -> None:
+def test_the_window_follows_the_memory_and_cannot_contradict_it(here, capsys) -> None:
     ssno("--train.epochs", "1", "--model.memory.window", "2", "--name", "two")
-    ssno("--train.epochs", "1", "--model.memory.window", "2", "--window.size", "3", "--name", "three")
-    sizes = [
-        json.loads((here / "runs" / name / "config.json").read_text())["run"]["window"]["size"]
-        for name in ("two", "three")
-    ]
-    assert sizes == [2, 3]
+    assert json.loads((here / "runs" / "two" / "config.json").read_text())["run"]["window"]["size"] == 2
+    with pytest.raises(SystemExit, match="2"):
+        ssno("--train.epochs", "1", "--model.memory.window", "2", "--window.size", "3", "--name", "three")
+    told = " ".join(capsys.readouterr().err.split())
+    assert "`window.size` is 3, but `model.memory.window` is 2" in told
 
 
 def test_fourier_modes_follow_the_grid_unless_they_are_given(here, capsys) -> None:
@@ -443,17 +442,22 @@ def test_a_run_is_named_after_the_dataset_or_the_folder_it_reads(tmp_path) -> No
         assert run_name(call, call.run()) == name
 
 
-def test_a_window_that_a_config_file_states_is_kept(here, capsys) -> None:
+def test_a_window_that_a_config_file_states_is_kept_if_it_fits(here, capsys) -> None:
     window = {"size": 2}
     train = {"epochs": 1, "batch_size": 8}
     description = {"data": {"name": "waves.npy", "axes": "batch time x"}, "train": train, "window": window}
     description["model"] = SSNOConfig.tiny().to_json()
     (here / "run.json").write_text(json.dumps(description))
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--config", "run.json", "--name", "other"])
+    assert "`window.size` is 2" in capsys.readouterr().err
+    description["model"]["memory"]["window"] = 2
+    (here / "run.json").write_text(json.dumps(description))
     main(["train", "--config", "run.json", "--name", "kept"])
     assert read_run(here / "runs" / "kept").window.size == 2
     main(["train", "--config", "run.json", "--check-resume"])
     assert "Exact" in capsys.readouterr().out
-    del description["window"]
+    del description["window"], description["model"]["memory"]
     (here / "run.json").write_text(json.dumps(description))
     main(["train", "--config", "run.json", "--name", "derived"])
     assert read_run(here / "runs" / "derived").window.size == SSNOConfig.tiny().frames_seen() == 4

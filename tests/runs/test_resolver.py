@@ -5,6 +5,8 @@ import pytest
 
 from ssno.cli.train import parse
 from ssno.data.trajectories import Trajectories
+from ssno.data.windows import Window
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
 from ssno.paper.sweep import RunSweep
 from ssno.pde.problems.problem import Axis
@@ -32,8 +34,19 @@ def test_the_command_line_python_and_a_sweep_describe_the_same_run(tmp_path, mon
 def test_data_complete_what_nobody_names() -> None:
     run = resolve_run({"model.memory.window": 2}, data=GRID)
     assert (run.model.in_channels, run.model.out_channels, run.model.n_dims, run.window.size) == (3, 2, 1, 2)
-    kept = resolve_run({"window.size": 3, "train.batch_size": 5}, data=GRID)
-    assert (kept.window.size, kept.train.batch_size) == (3, 5)
+    kept = resolve_run({"model.memory.window": 0, "window.size": 3, "train.batch_size": 5}, data=GRID)
+    assert (kept.window.size, kept.train.batch_size) == (3, 5)  # Markovian: it begins later
+
+
+@pytest.mark.parametrize(("model", "owner"), [("ssno", "memory.window"), ("gkt", "frames_as_channels")])
+def test_a_window_that_contradicts_the_model_is_refused(model, owner) -> None:
+    message = f"`window.size` is 3, but `model.{owner}` is 4: .* Leave `window.size` out"
+    with pytest.raises(ValueError, match=message):
+        resolve_run({"model.model": model, "window.size": 3}, data=GRID)
+    with pytest.raises(ValueError, match=message):
+        task_for(
+            model_config(model), Trajectories.from_array(np.zeros((3, 8, 1, 16), np.float32)), window=Window(size=3)
+        )
 
 
 def test_a_base_decides_what_is_not_overridden() -> None:

@@ -64,7 +64,7 @@ class Window:
     """Input frames: as many as the model looks at (first_k), one (memno), `input_frames` (fno), or all up to the last
     `horizon` (ffno)."""
     size: int = 4
-    """Number of input frames K (0 counts as 1); the window of the model's memory unless given."""
+    """Number of input frames K (0 counts as 1). Follows the model's memory; only a model without one takes another."""
     score_last: int | None = None
     """Count only this many last frames in errors; None for all that are predicted."""
     input_frames: int = 10

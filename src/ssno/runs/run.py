@@ -153,6 +153,8 @@ class Run(Generic[ModelConfig]):
         if not is_given("model.n_modes"):
             coarsest = min(self.train.grids, default=axes[0].points) / axes[0].points
             model = model.for_grid([int(axis.points * coarsest) for axis in axes])
+        if is_given("window.size"):
+            check_window(model, self.window)
         window = self.window if is_given("window.size") else replace(self.window, size=model.frames_seen())
         train = self.train
         if recipe is not None and not is_given("train.batch_size"):
@@ -229,6 +231,17 @@ def resolve_run(
     if data is None:
         return run
     return run.completed(data(run.data) if callable(data) else data, recipe=recipe, given=overrides)
+
+
+def check_window(model: OperatorConfig, window: Window) -> None:
+    """Refuse a window of other length than a model's memory. A Markovian model may begin later than it has to."""
+    seen = model.frames_seen()
+    if seen > 1 and window.frames_seen != seen:
+        owner = "model.frames_as_channels" if getattr(model, "frames_as_channels", 0) else "model.memory.window"
+        raise ValueError(
+            f"`window.size` is {window.size}, but `{owner}` is {seen}: the model looks at {seen} frames. Leave "
+            f"`window.size` out, and it follows the model; or change `{owner}`."
+        )
 
 
 def _put(values: dict[str, Any], name: str, value: Any) -> None:

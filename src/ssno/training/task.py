@@ -32,7 +32,7 @@ from ssno.runs.load import Units, read_units
 from ssno.runs.open import RunFolder, open_run
 from ssno.runs.options import Recipe, TrainOptions, check_frames
 from ssno.runs.options import recipe as named_recipe
-from ssno.runs.run import Run, leaves, resolve_run
+from ssno.runs.run import Run, check_window, leaves, resolve_run
 from ssno.training.batches import on_finest, on_grids
 
 
@@ -90,6 +90,9 @@ def task_for(
         base = Run(model=model, train=options, context_time=context_time)
         model = resolve_run(chosen, recipe=recipe, base=base, data=data).build_model()
     described = {"train": asdict(options), "data": describe_data(data), "valid": describe_data(valid)}
+    config = getattr(model, "config", None)
+    if window is not None and isinstance(config, OperatorConfig):
+        check_window(config, window)
     window = window or Window(size=frames_seen(model))
     data, valid = fitting_data(model, data, valid, options)
     return checked(model, data, valid, options, window=window, context_time=context_time, description=described)
