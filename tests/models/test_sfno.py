@@ -5,10 +5,10 @@ import torch
 from tests.losses import losses
 
 from ssno.layers.memory import MemoryOptions
-from ssno.models.baselines.sfno import SFNO, SFNOConfig, real_harmonics
+from ssno.models.baselines.sfno import SFNO, SFNOConfig, SphereBlock, real_harmonics
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
-from ssno.transforms import SphereGrid
+from ssno.transforms import SphereGrid, SphereTransform
 
 REGISTRY = {"scale_factor": 2, "embed_dim": 32, "norm": "instance", "position": "none"}
 NOTEBOOK = {"scale_factor": 3, "embed_dim": 16, "norm": "none", "position": "harmonics"}
@@ -111,3 +111,10 @@ def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
         SFNOConfig(position="zip code")
     with pytest.raises(ValueError, match="this model was built for"):
         SFNO(SFNOConfig.tiny())(torch.zeros(1, 1, 3, 16, 16))
+
+
+def test_an_exported_block_keeps_its_residual() -> None:
+    transform = SphereTransform(SphereGrid(8, 16), degrees=4)
+    block = SphereBlock(4, transform, transform, norm="instance").eval()
+    field = torch.randn(16, 8, 2, 4)
+    torch.testing.assert_close(torch.export.export(block, (field,)).module()(field), block(field))

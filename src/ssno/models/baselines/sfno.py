@@ -162,6 +162,7 @@ class SphereBlock(nn.Module):
     def __init__(self, width: int, source: SphereTransform, target: SphereTransform, *, norm: Norm):
         super().__init__()
         self.source, self.target = source, target
+        self.same_grid = source is target  # asked here: `torch.export` wraps modules, so there `is` is always false
         self.filter = nn.Parameter(torch.randn(source.degrees, width, width, 2) / math.sqrt(width))
         self.scale = nn.Parameter(torch.ones(width)) if norm == "instance" else None
         self.shift = nn.Parameter(torch.zeros(width)) if norm == "instance" else None
@@ -178,7 +179,7 @@ class SphereBlock(nn.Module):
             variance, mean = torch.var_mean(y, dim=(0, 1), correction=0, keepdim=True)
             y = (y - mean) * torch.rsqrt(variance + 1e-6) * self.scale + self.shift
         y = self.narrow(functional.gelu(self.widen(y)))
-        return y + (field if self.source is self.target else self.target.synthesise_leading(modes))
+        return y + (field if self.same_grid else self.target.synthesise_leading(modes))
 
 
 def linear(inputs: int, outputs: int, *, variance: float, bias: bool = False) -> nn.Linear:
