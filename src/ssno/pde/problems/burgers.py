@@ -77,6 +77,7 @@ class Burgers(Problem):
     step: float = 5e-4
 
     name: ClassVar[str] = "burgers"
+    formula: ClassVar[str] = r"u_t + \tfrac{1}{2} (u^2)_x = \frac{\nu}{\pi} u_{xx}, \qquad \nu = \text{viscosity}"
     fields: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:

@@ -45,6 +45,12 @@ class GasProblem(Problem):
 
     fields: ClassVar[tuple[str, ...]] = ("density", "velocity_x", "velocity_y", "pressure")
     context_fields: ClassVar[tuple[str, ...]] = ("tracer",)
+    formula: ClassVar[str] = (
+        r"\partial_t \rho + \nabla \cdot (\rho \mathbf{u}) = 0, \qquad "
+        r"\partial_t (\rho \mathbf{u}) + \nabla \cdot (\rho \mathbf{u} \otimes \mathbf{u} + p I) = 0, \qquad "
+        r"\partial_t E + \nabla \cdot ((E + p) \mathbf{u}) = 0, \qquad "
+        r"E = \tfrac{1}{2} \rho |\mathbf{u}|^2 + \frac{p}{\gamma - 1}"
+    )
     gamma: ClassVar[float] = 1.4
     lower: ClassVar[float] = 0.0
     gravity: ClassVar[bool] = False
@@ -155,6 +161,11 @@ class RayleighTaylor(GasProblem):
     amplitude: float = 0.02
 
     name: ClassVar[str] = "gce-rt"
+    formula: ClassVar[str] = (
+        r"\partial_t \rho + \nabla \cdot (\rho \mathbf{u}) = 0, \qquad "
+        r"\partial_t (\rho \mathbf{u}) + \nabla \cdot (\rho \mathbf{u} \otimes \mathbf{u} + p I) = -\rho \nabla \phi"
+        r", \qquad \partial_t E + \nabla \cdot ((E + p) \mathbf{u}) = -\rho \mathbf{u} \cdot \nabla \phi"
+    )
     context_fields: ClassVar[tuple[str, ...]] = ("tracer", "potential")
     gamma: ClassVar[float] = 2.0
     lower: ClassVar[float] = -0.5

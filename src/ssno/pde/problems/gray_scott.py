@@ -81,6 +81,10 @@ class GrayScott(SpectralProblem):
     spots: int = 12
 
     name: ClassVar[str] = "gray-scott"
+    formula: ClassVar[str] = (
+        r"u_t = d_u \Delta u - u v^2 + F (1 - u), \qquad v_t = d_v \Delta v + u v^2 - (F + k) v, \qquad "
+        r"F = \text{feed}, \quad k = \text{kill}"
+    )
     fields: ClassVar[tuple[str, ...]] = ("u", "v")
     context_fields: ClassVar[tuple[str, ...]] = ("feed",)
 

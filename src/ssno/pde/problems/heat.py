@@ -113,6 +113,10 @@ class AdvectionDiffusion(LinearProblem):
     velocity: tuple[float, ...] = (1.0,)
 
     name: ClassVar[str] = "advection-diffusion"
+    formula: ClassVar[str] = (
+        r"u_t + \mathbf{c} \cdot \nabla u = \kappa\,\Delta u, \qquad "
+        r"\mathbf{c} = \text{velocity}, \quad \kappa = \text{diffusivity}"
+    )
 
     @property
     def wind(self) -> tuple[float, ...]:
@@ -126,6 +130,7 @@ class Heat(LinearProblem):
     dimensions: int = 1
 
     name: ClassVar[str] = "heat"
+    formula: ClassVar[str] = r"u_t = \kappa\,\Delta u, \qquad \kappa = \text{diffusivity}"
 
     @property
     def wind(self) -> tuple[float, ...]:
@@ -150,6 +155,10 @@ class HeatBox(SpectralProblem):
     lmax: int = 6
 
     name: ClassVar[str] = "heat-box"
+    formula: ClassVar[str] = (
+        r"u_t = \kappa\,\Delta u, \qquad u = 0 \text{ at Dirichlet walls}, \qquad "
+        r"\partial_n u = 0 \text{ at Neumann walls}"
+    )
     fields: ClassVar[tuple[str, ...]] = ("u",)
     dealias: ClassVar[bool] = False
     values_per_block: ClassVar[int] = 2**16

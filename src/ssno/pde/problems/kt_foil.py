@@ -314,6 +314,10 @@ class KTFoil(Problem):
     wall_layer: float = 0.0
 
     name: ClassVar[str] = "kt-foil"
+    formula: ClassVar[str] = (
+        r"\nabla \cdot \mathbf{v} = 0, \quad \nabla \times \mathbf{v} = 0, \qquad "
+        r"\mathbf{v} \cdot \mathbf{n} = 0 \text{ on the wall}, \qquad p = \tfrac{1}{2}\left(U^2 - |\mathbf{v}|^2\right)"
+    )
     fields: ClassVar[tuple[str, ...]] = ("v_x", "v_y", "p")
     context_fields: ClassVar[tuple[str, ...]] = ("x", "y", "wall_distance", "normal_x", "normal_y")
     geometry: ClassVar[Geometry] = POINT_CLOUD

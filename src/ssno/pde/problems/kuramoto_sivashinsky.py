@@ -49,6 +49,7 @@ class KuramotoSivashinsky(SpectralProblem):
     solver_points: int = 512
 
     name: ClassVar[str] = "ks"
+    formula: ClassVar[str] = r"u_t + u\,u_x + u_{xx} + \nu\,u_{xxxx} = 0, \qquad \nu = \text{viscosity}"
     fields: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:

@@ -91,6 +91,8 @@ class Problem(abc.ABC):
     """How to make trajectories of one equation. See the top of this module."""
 
     name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    """The equation in LaTeX, for pages about the dataset."""
     fields: ClassVar[tuple[str, ...]]
     context_fields: ClassVar[tuple[str, ...]] = ()
     geometry: ClassVar[Geometry] = CARTESIAN

@@ -61,6 +61,10 @@ class ShallowWater(Problem):
     viscosity: float = 0.0
 
     name: ClassVar[str] = "swe"
+    formula: ClassVar[str] = (
+        r"\Phi_t = -\nabla \cdot (\Phi \mathbf{v}), \qquad \zeta_t = -\nabla \cdot ((\zeta + f) \mathbf{v}), \qquad "
+        r"\delta_t = \nabla \times ((\zeta + f) \mathbf{v}) - \Delta (\Phi + \tfrac{1}{2} |\mathbf{v}|^2)"
+    )
     fields: ClassVar[tuple[str, ...]] = ("geopotential", "vorticity", "divergence")
     geometry: ClassVar[Geometry] = SPHERE
 

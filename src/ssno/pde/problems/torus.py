@@ -56,6 +56,10 @@ class Torus(Problem):
     convention: Convention = "fno2020"
 
     fields: ClassVar[tuple[str, ...]] = ("vorticity",)
+    formula: ClassVar[str] = (
+        r"\omega_t + \mathbf{u} \cdot \nabla \omega = \nu\,\Delta \omega + f, \qquad "
+        r"\mathbf{u} = (\psi_y, -\psi_x), \qquad -\Delta \psi = \omega"
+    )
 
     def __post_init__(self) -> None:
         check_positive(frame_interval=self.frame_interval, step=self.step)
