@@ -163,6 +163,15 @@ def test_axes_that_do_not_look_periodic_are_mentioned(tmp_path) -> None:
         assert bounded.command.endswith("--data.periodic False")
 
 
+def test_gaps_do_not_hide_an_axis_that_does_not_look_periodic(tmp_path) -> None:
+    ramp = np.linspace(0, 1, 64, endpoint=False) + 0.01 * noise(3, 4, 64)
+    ramp[1, :, 5:9], ramp[2] = np.inf, np.nan
+    np.savez(tmp_path / "ramp.npz", u=ramp)
+    found, _ = inspect_data(tmp_path / "ramp.npz", ReadOptions(axes="batch time x", dt=1.0, lengths=(1.0,)))
+    assert any("x does not look periodic" in note for note in found.notes)
+    assert "--data.periodic none" in found.command
+
+
 def test_one_long_run_suggests_cutting_it(tmp_path) -> None:
     np.save(tmp_path / "run.npy", noise(400, 16))
     found, _ = inspect_data(tmp_path / "run.npy", ReadOptions(axes="time x", dt=0.5, lengths=(2.0,)))

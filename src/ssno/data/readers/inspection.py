@@ -269,7 +269,7 @@ def _examine_set(
         if part.state.bad.any() or part.context.bad.any():
             wrong = [~values.isfinite().flatten(1).all(1) for values in frames if values.numel()]
             bad += numbers[chunk][np.logical_or.reduce([flags.numpy() for flags in wrong])].tolist()
-        if not seams and not bad:
+        if not seams:
             seams = _seams(frames.state.numpy(), data)
     assert total is not None
     joined = np.concatenate(hashes)
@@ -299,14 +299,21 @@ def _seams(state: np.ndarray, data: Trajectories) -> dict[str, str]:
         if not axis.periodic or axis.points < 3:
             continue
         lines = np.moveaxis(some, dim, -1).astype(np.float64)
-        inside = np.square(np.diff(lines, axis=-1)).mean()
-        across = np.square(lines[..., 0] - lines[..., -1]).mean()
+        lines[~np.isfinite(lines)] = np.nan  # of infinities no difference can be taken
+        inside = _mean_square(np.diff(lines, axis=-1))
+        across = _mean_square(lines[..., 0] - lines[..., -1])
         if inside > 0 and across > SEAM**2 * inside:
             notes[axis.name] = (
                 f"{axis.name} does not look periodic: the step across its ends is {np.sqrt(across / inside):.3g} times "
                 "the usual one. Give --periodic with the axes that are, or none."
             )
     return notes
+
+
+def _mean_square(values: np.ndarray) -> float:
+    """Over the values that are there; 0 if none is."""
+    there = values[~np.isnan(values)]
+    return float(np.square(there).mean()) if there.size else 0.0
 
 
 def _leaks(hashes: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], *, same: bool) -> list[Leak]:
