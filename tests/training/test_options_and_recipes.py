@@ -69,6 +69,11 @@ def test_unknown_recipes_are_refused() -> None:
         recipe("slow")
 
 
+def test_unknown_options_are_refused_by_name(waves) -> None:
+    with pytest.raises(TypeError, match="Unknown option of training `epoch`. Did you mean `?'?epochs"):
+        train(SSNOConfig.tiny(), waves, epoch=3)
+
+
 def test_a_description_is_completed_by_the_recipe_as_on_the_command_line(tmp_path, waves, valid_waves) -> None:
     settings = {"valid": valid_waves, "epochs": 1, "reporter": Silent()}
     ours = train(SSNOConfig.tiny(memory=MemoryOptions(2, d_state=8)), waves, **settings).model.config

@@ -5,10 +5,10 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from ssno.base.checks import require_one_of, require_seed
+from ssno.base.checks import require_one_of, require_seed, unknown_name
 from ssno.base.distributed_env import processes
 from ssno.data.augmentation import Reflection
 from ssno.data.normalise import NormalisationMethod as Normalisation
@@ -269,6 +269,9 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
     On clouds of points `paper` is Transolver's training on AirfRANS, and `fast` that of our experiment.
     """
     require_one_of("recipe", name, get_args(Recipe))
+    known = [option.name for option in fields(TrainOptions)]
+    if unknown := [change for change in changes if change not in known]:
+        raise TypeError(unknown_name(unknown[0], known, kind="option of training"))
     if name == "fast":
         options = TrainOptions(noise_std=dataset_conventions(dataset).own_noise)
     else:
