@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import os
 import sys
 from pathlib import Path
@@ -124,6 +125,7 @@ def test_a_sweep_runs_in_shares_skips_what_is_done_and_ends_in_one_table(capsys:
     main(["sweep", "rates.toml"])
     shown = capsys.readouterr().out
     assert "6 runs in runs/rates." in shown
+    assert re.search(r"waves: (Not separable in rel_l2: |.* is best in rel_l2)", " ".join(shown.split()))
     assert all(file.stat().st_mtime_ns == moment for file, moment in written.items())
     with (folder / "comparison.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -15,6 +15,7 @@ import tyro
 from ssno.base import require_one_of, to_text, unknown_name
 from ssno.base.terminal import Console
 from ssno.cli.options import moment, parse_part, progress
+from ssno.evaluation.statistics import rank
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
 from ssno.paper.results import Results
 from ssno.paper.runner import collect, is_done, metric_names, run_trials
@@ -78,6 +79,8 @@ def sweep(
     console = Console()
     if records:
         console.print(comparison(results, metric).terminal())
+        for sentence in rankings(results, metric):
+            console.print(sentence, highlight=False)
     missing = len(dict.fromkeys(trials)) - len(results.outcomes)
     console.print(
         f"{len(results.outcomes)} runs" + (f", {missing} still missing" if missing else "") + f" in {folder}."
@@ -97,6 +100,17 @@ def comparison(results: Results, metric: str) -> ResultTable:
     return results.table(
         f"{metric} on test trajectories; mean ± standard deviation over seeds", metric=metric, extra=extra
     )
+
+
+def rankings(results: Results, metric: str) -> list[str]:
+    """For each dataset whether the seeds decide which row is best; nothing where there is only one row."""
+    sentences = []
+    for case in dict.fromkeys(trial.case for trial in results.outcomes):
+        labels = dict.fromkeys(trial.label for trial in results.outcomes if trial.case == case)
+        if len(labels) > 1:
+            sentence = rank({label: results.summary(label, case, metric) for label in labels}, metric).sentence
+            sentences.append(f"{case}: {sentence}")
+    return sentences
 
 
 def print_plan(trials: list[Trial], folder: Path, *, as_json: bool) -> None:
