@@ -131,3 +131,10 @@ def test_ctrl_c_ends_quietly_and_says_how_to_continue(
         run("heat", "--out", str(tmp_path / "heat"))
     assert leaving.value.code == 130
     assert "run the same command again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_option_of_a_problem_has_a_line_of_help(name) -> None:
+    problem = DATASETS[name].problem
+    told = data_generate.option_help(problem)
+    assert not [option.name for option in dataclasses.fields(problem) if len(told.get(option.name, "").split()) < 3]

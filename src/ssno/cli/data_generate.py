@@ -7,7 +7,9 @@ value.
 """
 
 import dataclasses
+import inspect
 import json as json_format
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,7 +72,7 @@ SHOWN = {"points": "resolution"}
 def request_type(name: str) -> type[Request]:
     """`Request` plus one optional flag for every option of the dataset's problem."""
     problem = DATASETS[name].problem
-    hints = get_type_hints(problem)
+    hints, help_texts = get_type_hints(problem), option_help(problem)
     flags = []
     for option in dataclasses.fields(problem):  # type: ignore[arg-type]
         values = {preset: getattr(build_problem(name, preset), option.name) for preset in reversed(PRESETS)}
@@ -79,9 +81,23 @@ def request_type(name: str) -> type[Request]:
             [f"(default: {values['paper']}", *(f"; {preset}: {value}" for preset, value in others.items()), ")"]
         )
         optional: Any = hints[option.name] | None
-        annotation: Any = Annotated[optional, tyro.conf.arg(name=SHOWN.get(option.name), help_behavior_hint=hint)]
+        shown = tyro.conf.arg(name=SHOWN.get(option.name), help=help_texts.get(option.name), help_behavior_hint=hint)
+        annotation: Any = Annotated[optional, shown]
         flags.append((option.name, annotation, dataclasses.field(default=None)))
     return dataclasses.make_dataclass(f"Request{problem.__name__}", flags, bases=(Request,), frozen=True, kw_only=True)
+
+
+def option_help(problem: type) -> dict[str, str]:
+    """What the comments behind the fields of a problem say, its base classes' where it has none."""
+    found: dict[str, str] = {}
+    for kind in reversed(problem.__mro__[:-1]):
+        try:
+            lines = inspect.getsource(kind)
+        except (OSError, TypeError):  # made in a session: there is no file to read
+            continue
+        for option, text in re.findall(r"^    (\w+): .*  # (.+)$", lines, flags=re.MULTILINE):
+            found[option] = f"{text[0].upper()}{text[1:]}."
+    return found
 
 
 REQUESTS: Mapping[str, type[Request]] = {name: request_type(name) for name in DATASETS}

@@ -64,17 +64,17 @@ class Burgers(Problem):
     public data (a small jump at the seam), and 1 for `exact`, which needs periodic data.
     """
 
-    viscosity: float = 1e-3
-    solver: Solver = "fv"
-    points: int = 1024
-    frames: int = 141
-    frame_interval: float = 0.01
-    window: InitialStates = "correlated"
-    initial_period: float | None = None
-    cells: int = 1024
-    cfl: float = 0.25
-    spectral_points: int = 4096
-    step: float = 5e-4
+    viscosity: float = 1e-3  # coefficient of u_xx, in length^2 per time
+    solver: Solver = "fv"  # finite volumes, as the public data, or exact (spectral)
+    points: int = 1024  # stored grid points along each axis
+    frames: int = 141  # stored frames of a trajectory
+    frame_interval: float = 0.01  # time between frames, in units of the equation
+    window: InitialStates = "correlated"  # edges of the initial windows: as in the public data, or independent
+    initial_period: float | None = None  # length of a wave with wavenumber 1
+    cells: int = 1024  # cells of the finite-volume grid, a multiple of the stored points
+    cfl: float = 0.25  # Courant number of the finite-volume solver
+    spectral_points: int = 4096  # grid points of the exact solver, a multiple of the stored ones
+    step: float = 5e-4  # longest time step of the exact solver, in units of the equation
 
     name: ClassVar[str] = "burgers"
     formula: ClassVar[str] = r"u_t + \tfrac{1}{2} (u^2)_x = \frac{\nu}{\pi} u_{xx}, \qquad \nu = \text{viscosity}"

@@ -36,12 +36,12 @@ CACHED_CELLS = 128 * 128
 class GasProblem(Problem):
     """A gas on a periodic unit square; see the top of this module for `points`, `cells` and `refine`."""
 
-    points: int = 64
-    cells: int = 128
-    refine: int = 1
-    frames: int = 11
-    frame_interval: float = 0.2
-    cfl: float = 0.4
+    points: int = 64  # stored grid points per side of the square
+    cells: int = 128  # cells of the published grid per side, a multiple of the stored points
+    refine: int = 1  # how many times finer the solver's grid is than `cells`
+    frames: int = 11  # stored frames of a trajectory
+    frame_interval: float = 0.2  # time between frames, in units of the equation
+    cfl: float = 0.4  # Courant number of the finite-volume solver
 
     fields: ClassVar[tuple[str, ...]] = ("density", "velocity_x", "velocity_y", "pressure")
     context_fields: ClassVar[tuple[str, ...]] = ("tracer",)
@@ -157,8 +157,8 @@ class RayleighTaylor(GasProblem):
     """The problem; see the top of this module. `mode=1, amplitude=1` is the printed interface."""
 
     frame_interval: float = 0.5
-    mode: int = 20
-    amplitude: float = 0.02
+    mode: int = 20  # wavenumber of the interface's perturbation around the centre
+    amplitude: float = 0.02  # largest perturbation of the interface, relative to its radius
 
     name: ClassVar[str] = "gce-rt"
     formula: ClassVar[str] = (
@@ -231,8 +231,8 @@ Perturbation = Literal["angular", "x"]
 class RichtmyerMeshkov(GasProblem):
     """The problem; see the top of this module. `perturbation="x"` puts sin 2 pi (x + b_j) instead of the cosine."""
 
-    perturbation: Perturbation = "angular"
-    epsilon: float = 0.02
+    perturbation: Perturbation = "angular"  # shape of the interface: cosine of the angle, or sine of x
+    epsilon: float = 0.02  # amplitude of the interface's perturbation, as a length (the square has side 1)
 
     name: ClassVar[str] = "ce-rm"
 

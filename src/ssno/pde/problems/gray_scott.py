@@ -65,20 +65,20 @@ class GrayScott(SpectralProblem):
     The solver works on `solver_points` points per side of the square, of which every n-th is stored.
     """
 
-    boundary: WallCondition = "periodic"
-    points: int = 64
-    solver_points: int = 128
-    length: float = 1.0
-    frames: int = 24
-    frame_interval: float = 20.0
-    warm_up: float = 100.0
-    step: float = 1.0
-    diffusivity_u: float = 2e-5
-    diffusivity_v: float = 1e-5
-    lowest_feed: float = 0.025
-    highest_feed: float = 0.05
-    kill: float = 0.06
-    spots: int = 12
+    boundary: WallCondition = "periodic"  # periodic; walls along y only (channel); or walls all around
+    points: int = 64  # stored grid points along each axis
+    solver_points: int = 128  # grid points of the solver along each axis, a multiple of the stored ones
+    length: float = 1.0  # length of each axis, in units of the equation
+    frames: int = 24  # stored frames of a trajectory
+    frame_interval: float = 20.0  # time between frames, in units of the equation
+    warm_up: float = 100.0  # time before the first frame, in units of the equation
+    step: float = 1.0  # longest time step of the solver, in units of the equation
+    diffusivity_u: float = 2e-5  # diffusivity of u, in length^2 per time
+    diffusivity_v: float = 1e-5  # diffusivity of v, in length^2 per time
+    lowest_feed: float = 0.025  # lower end of the feed rates, per unit time
+    highest_feed: float = 0.05  # upper end of the feed rates, per unit time
+    kill: float = 0.06  # removal rate of v, per unit time
+    spots: int = 12  # spots in the initial state
 
     name: ClassVar[str] = "gray-scott"
     formula: ClassVar[str] = (

@@ -40,13 +40,13 @@ class LinearProblem(SpectralProblem):
     excluded.
     """
 
-    diffusivity: float = 0.01
-    length: float = 1.0
-    points: int = 128
-    frames: int = 21
-    end_time: float = 1.0
-    waves: int = 8
-    lmax: int = 5
+    diffusivity: float = 0.01  # coefficient of u_xx, in length^2 per time
+    length: float = 1.0  # length of each axis, in units of the equation
+    points: int = 128  # stored grid points along each axis
+    frames: int = 21  # stored frames of a trajectory
+    end_time: float = 1.0  # time of the last frame, in units of the equation
+    waves: int = 8  # sine waves in the initial state
+    lmax: int = 5  # wavenumbers of the initial waves are below this
 
     fields: ClassVar[tuple[str, ...]] = ("u",)
     dealias: ClassVar[bool] = False
@@ -110,7 +110,7 @@ class LinearProblem(SpectralProblem):
 class AdvectionDiffusion(LinearProblem):
     """Waves that travel with `velocity` (one component per dimension) and decay."""
 
-    velocity: tuple[float, ...] = (1.0,)
+    velocity: tuple[float, ...] = (1.0,)  # velocity, one component for each axis, in length per time
 
     name: ClassVar[str] = "advection-diffusion"
     formula: ClassVar[str] = (
@@ -127,7 +127,7 @@ class AdvectionDiffusion(LinearProblem):
 class Heat(LinearProblem):
     """Waves that decay in place, in 1, 2 or 3 `dimensions`."""
 
-    dimensions: int = 1
+    dimensions: int = 1  # number of space axes: 1, 2 or 3
 
     name: ClassVar[str] = "heat"
     formula: ClassVar[str] = r"u_t = \kappa\,\Delta u, \qquad \kappa = \text{diffusivity}"
@@ -144,15 +144,15 @@ class HeatBox(SpectralProblem):
     `boundary="mixed"`: the first axis Dirichlet, the others Neumann.
     """
 
-    boundary: WallCondition = "dirichlet"
-    dimensions: int = 2
-    diffusivity: float = 0.01
-    length: float = 1.0
-    points: int = 64
-    frames: int = 21
-    end_time: float = 1.0
-    waves: int = 8
-    lmax: int = 6
+    boundary: WallCondition = "dirichlet"  # of the walls: u = 0, no flux, or u = 0 on the first axis only (mixed)
+    dimensions: int = 2  # number of space axes: 1, 2 or 3
+    diffusivity: float = 0.01  # coefficient of u_xx, in length^2 per time
+    length: float = 1.0  # length of each axis, in units of the equation
+    points: int = 64  # stored grid points along each axis
+    frames: int = 21  # stored frames of a trajectory
+    end_time: float = 1.0  # time of the last frame, in units of the equation
+    waves: int = 8  # sine waves in the initial state
+    lmax: int = 6  # wavenumbers of the initial waves are below this
 
     name: ClassVar[str] = "heat-box"
     formula: ClassVar[str] = (

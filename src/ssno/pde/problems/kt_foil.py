@@ -307,11 +307,11 @@ class KTFoil(Problem):
     that mark walls by v = 0.
     """
 
-    task: FoilTask = "full"
-    units: Units = "stream"
-    points: int = 16384
-    wall_points: int = 512
-    wall_layer: float = 0.0
+    task: FoilTask = "full"  # all cases, a quarter of the training cases (scarce), or other angles in test (aoa)
+    units: Units = "stream"  # velocities in inlet speeds (stream) or in m/s (physical)
+    points: int = 16384  # points of each cloud, those on the wall included
+    wall_points: int = 512  # points on the wall
+    wall_layer: float = 0.0  # length over which the velocity falls to 0 at the wall, in chords; 0 for none
 
     name: ClassVar[str] = "kt-foil"
     formula: ClassVar[str] = (

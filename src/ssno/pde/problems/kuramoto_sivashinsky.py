@@ -38,15 +38,15 @@ class KuramotoSivashinsky(SpectralProblem):
     made the data draws 10; `waves=21` gives the text.
     """
 
-    viscosity: float = 0.075
-    length: float = 64.0
-    points: int = 512
-    frames: int = 26
-    end_time: float = 2.5
-    waves: int = 10
-    lmax: int = 9
-    step: float = 0.005
-    solver_points: int = 512
+    viscosity: float = 0.075  # coefficient of u_xxxx
+    length: float = 64.0  # length of each axis, in units of the equation
+    points: int = 512  # stored grid points along each axis
+    frames: int = 26  # stored frames of a trajectory
+    end_time: float = 2.5  # time of the last frame, in units of the equation
+    waves: int = 10  # sine waves in the initial state
+    lmax: int = 9  # wavenumbers of the initial waves are 1 to lmax - 1
+    step: float = 0.005  # longest time step of the solver, in units of the equation
+    solver_points: int = 512  # grid points of the solver along each axis, a multiple of the stored ones
 
     name: ClassVar[str] = "ks"
     formula: ClassVar[str] = r"u_t + u\,u_x + u_{xx} + \nu\,u_{xxxx} = 0, \qquad \nu = \text{viscosity}"
@@ -93,7 +93,7 @@ class KuramotoSivashinskyAttractor(KuramotoSivashinsky):
     points: int = 64
     frames: int = 161
     end_time: float = 22.0
-    warm_up: float = 6.0
+    warm_up: float = 6.0  # time before the first frame, in units of the equation
 
     name: ClassVar[str] = "ks-attractor"
     stationary: ClassVar[bool] = True

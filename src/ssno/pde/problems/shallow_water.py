@@ -51,14 +51,14 @@ class ShallowWater(Problem):
     the highest degree decays, `viscosity` is in m^2/s; 0 turns either off.
     """
 
-    nlat: int = 64
-    frames: int = 101
-    interval: float | None = None
-    step: float | None = None
-    scheme: SphereScheme | None = None
-    initial: SphereState = "public"
-    hyperdiffusion: float = 7200.0
-    viscosity: float = 0.0
+    nlat: int = 64  # latitudes of the stored grid; it has twice as many longitudes
+    frames: int = 101  # stored frames of a trajectory
+    interval: float | None = None  # seconds between frames; by default 3600 for `public` states, else 21600
+    step: float | None = None  # longest time step of the solver, in seconds; by default it follows from the grid
+    scheme: SphereScheme | None = None  # the integrator of the public data, or Runge-Kutta
+    initial: SphereState = "public"  # random state of the public data, eddies, a jet, a wave or a steady flow
+    hyperdiffusion: float = 7200.0  # time in which the highest degree decays, in seconds; 0 for none
+    viscosity: float = 0.0  # kinematic viscosity, in m^2/s; 0 for none
 
     name: ClassVar[str] = "swe"
     formula: ClassVar[str] = (

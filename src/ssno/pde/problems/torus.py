@@ -47,13 +47,13 @@ class Torus(Problem):
     initial condition as frame 0.
     """
 
-    points: int = 64
-    solver_points: int = 256
-    frames: int = 20
-    first_time: float = 1.0
-    frame_interval: float = 1.0
-    step: float = 0.01
-    convention: Convention = "fno2020"
+    points: int = 64  # stored grid points per side
+    solver_points: int = 256  # grid points of the solver per side, a multiple of the stored ones
+    frames: int = 20  # stored frames of a trajectory
+    first_time: float = 1.0  # time of the first frame; 0 stores the initial state
+    frame_interval: float = 1.0  # time between frames, in units of the equation
+    step: float = 0.01  # longest time step of the solver, in units of the equation
+    convention: Convention = "fno2020"  # random initial field of the FNO code of 2020 or of 2022
 
     fields: ClassVar[tuple[str, ...]] = ("vorticity",)
     formula: ClassVar[str] = (
@@ -132,7 +132,7 @@ class Torus(Problem):
 class TorusLi(Torus):
     """One viscosity, one steady force: the flow of `NavierStokes_V1e-5_N1200_T20.mat`."""
 
-    viscosity: float = 1e-5
+    viscosity: float = 1e-5  # kinematic viscosity, in length^2 per time
 
     name: ClassVar[str] = "torus-li"
 
@@ -157,8 +157,8 @@ class TorusVis(Torus):
     """A viscosity and a steady force for each trajectory; both are context fields."""
 
     first_time: float = 0.1
-    lowest_viscosity: float = 1e-5
-    highest_viscosity: float = 1e-4
+    lowest_viscosity: float = 1e-5  # lower end of the viscosities, in length^2 per time
+    highest_viscosity: float = 1e-4  # upper end of the viscosities, in length^2 per time
 
     name: ClassVar[str] = "torus-vis"
     context_fields: ClassVar[tuple[str, ...]] = ("force", "viscosity")
@@ -211,7 +211,7 @@ class TorusVis(Torus):
 class TorusVisForce(TorusVis):
     """As TorusVis, with waves whose phase grows by `drift` radians per unit time."""
 
-    drift: float = 0.2
+    drift: float = 0.2  # phase that the force gains, in radians per unit time
 
     name: ClassVar[str] = "torus-vis-force"
 
