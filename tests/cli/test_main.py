@@ -57,8 +57,9 @@ def test_verbs_of_two_words_are_found() -> None:
     assert find_verb(["data", "verify", "x"])[0::2] == ("data verify", ["x"])
 
 
-def test_python_dash_m_is_the_same_command() -> None:
-    shown = subprocess.run([sys.executable, "-m", "ssno", "--help"], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("module", ["ssno", "ssno.cli"])
+def test_python_dash_m_is_the_same_command(module) -> None:
+    shown = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
     assert "ssno train" in shown.stdout
 
 
