@@ -99,7 +99,7 @@ def test_known_fields_are_aligned_as_is_usual_for_the_dataset(waves_with_context
 def test_a_run_says_everything_and_data_are_needed_otherwise(waves) -> None:
     with pytest.raises(ValueError, match="When training from a `Run`, pass no other options"):
         train(Run(), waves)
-    with pytest.raises(ValueError, match="`data` is missing"):
+    with pytest.raises(TypeError, match="`data` must be `Trajectories` to train on, got NoneType"):
         train(tiny())
 
 

@@ -209,3 +209,39 @@ def test_validation_data_too_large_to_hold_are_read_in_batches(
     task = task_for(tiny(), waves, valid=valid_waves, epochs=2, batch_size=2)
     assert task.valid is valid_waves
     assert forecast_memory(task) > 0
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+@pytest.mark.parametrize(
+    ("model", "changes", "message"),
+    [
+        (tiny(), {"lr": 1e-3}, "`train` has no option `lr`. Did you mean `learning_rate`[?] Known: epochs"),
+        (
+            nn.Conv1d(1, 1, 3),
+            {},
+            r"a Conv1d: .* \(1, 7, 1, 16\) .* Expected 2D .* `WrappedModule\(module, n_dims=1\)`",
+        ),
+        (nn.Linear(16, 8), {}, r"must return \(1, 7, 1, 16\), but it returned the shape \(1, 7, 1, 8\)"),
+        (SSNO, {}, "`model` must be a description such as .*, got the class SSNO"),
+        ("ssno", {}, r"got 'ssno'. `ssno.models.model_config\(name\)`"),
+    ],
+)
+def test_what_is_no_model_or_option_is_refused_with_the_remedy(waves, model, changes, message) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        train(model, waves, **changes)
+
+
+@pytest.mark.usefixtures("as_users_call_it")
+def test_an_array_in_place_of_trajectories_is_refused_with_the_remedy() -> None:
+    with pytest.raises(TypeError, match=r"`data` must be `Trajectories` .*, got ndarray. .*`Trajectories.from_array"):
+        train(tiny(), np.zeros((4, 8, 1, 16)))
+
+
+def test_trying_a_module_leaves_it_as_it_was(waves) -> None:
+    model = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm2d(7), nn.Dropout())
+    model[1].eval()
+    before, drawn = model[1].running_var.clone(), torch.get_rng_state()
+    task_for(model, waves)
+    assert [part.training for part in model.modules()] == [True, True, False, True]
+    assert torch.equal(model[1].running_var, before)
+    assert torch.equal(torch.get_rng_state(), drawn)

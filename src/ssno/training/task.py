@@ -9,12 +9,14 @@ the recipe (options; for models still to be built also their settings).
 """
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
+from ssno.base.checks import did_you_mean
 from ssno.base.memory import free_memory
 from ssno.base.provenance import provenance
 from ssno.data.augmentation import check_reflection
@@ -74,8 +76,21 @@ def task_for(
             )
         data, valid = model.data.load_splits("train", "valid")
         return task_of_run(resolve_run({}, recipe=None, base=model, data=data), data, valid, resumed=resumed)
-    if data is None:
-        raise ValueError("`data` is missing: give the trajectories to train on.")
+    if not isinstance(model, nn.Module | OperatorConfig):
+        came = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+        raise TypeError(
+            f"`model` must be a description such as `SSNOConfig()`, a `torch.nn.Module` or a `Run`, got {came}. "
+            "`ssno.models.model_config(name)` makes the description of a model by its name."
+        )
+    if not isinstance(data, Trajectories):
+        raise TypeError(
+            f"`data` must be `Trajectories` to train on, got {type(data).__name__}. Use `load_dataset(file)`, or "
+            "`Trajectories.from_array(array)` with the axes (trajectory, time, channel, *grid)."
+        )
+    known = [option.name for option in fields(TrainOptions)]
+    if unknown := sorted({*changes} - {*known}):
+        meant = {"lr": "learning_rate"}.get(unknown[0], unknown[0])
+        raise TypeError(f"`train` has no option `{unknown[0]}`.{did_you_mean(meant, known)} Known: {', '.join(known)}.")
     if valid is None:
         data, valid = held_out(data)
     options = (
@@ -243,6 +258,7 @@ def check_fit(model: nn.Module, data: Trajectories) -> None:
         raise ValueError(f"{type(model).__name__} has nothing to learn. Evaluate it as it is.")
     config = getattr(model, "config", None)
     if config is None:
+        check_module(model, data)
         return
     found = {
         "n_dims": (len(data.axes), f"the grid of {data.name!r} has the axes {', '.join(a.name for a in data.axes)}"),
@@ -261,6 +277,31 @@ def check_fit(model: nn.Module, data: Trajectories) -> None:
     check_grid = getattr(model, "check_grid", None)
     if callable(check_grid):
         check_grid(tuple(axis.points for axis in data.axes))
+
+
+def check_module(model: nn.Module, data: Trajectories) -> None:
+    """Refuse a module without a description that does not map frames to frames, by trying it on zeros."""
+    taken = getattr(model, "frames_as_channels", 0)
+    channels, grid = len(data.fields) + len(data.context_fields), tuple(axis.points for axis in data.axes)
+    first = next(model.parameters())
+    shape = (1, taken or len(data.times) - 1, channels, *grid)
+    frames = torch.zeros(shape, dtype=first.dtype.to_real(), device=first.device)
+    expected = (1, 1 if taken else shape[1], len(data.fields), *grid)
+    training = [(module, module.training) for module in model.modules()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng():
+            got = f"it returned the shape {found}" if (found := tuple(model.eval()(frames).shape)) != expected else ""
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+    finally:
+        for module, flag in training:
+            module.training = flag
+    if got:
+        raise ValueError(
+            f"`model` is a {type(model).__name__}: for frames (batch, time, channel, *grid) of shape {shape} it must "
+            f"return {expected}, but {got}. Wrap a module on (batch, channel, *grid): `WrappedModule(module, "
+            f"n_dims={len(grid)})`."
+        )
 
 
 def describe_data(data: Trajectories) -> dict[str, Any]:
