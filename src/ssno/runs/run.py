@@ -220,10 +220,10 @@ def resolve_run(
         base = Run(train=options, context_time=dataset_conventions(dataset).context_time)
     if "model.model" in overrides:
         base = replace(base, model=model_config(str(overrides["model.model"])))
-    run, now = base, dict(leaves(values := base.to_json()))
-    changed = {
-        name: value for name, value in overrides.items() if name != "model.model" and now.get(name, now) != value
-    }
+    run, changed = base, {name: value for name, value in overrides.items() if name != "model.model"}
+    if changed:
+        now = dict(leaves(values := base.to_json()))
+        changed = {name: value for name, value in changed.items() if now.get(name, now) != value}
     if changed:
         for name, value in changed.items():
             _put(values, name, value)
