@@ -148,11 +148,14 @@ def test_a_run_whose_data_are_gone_falls_back_on_its_config(tmp_path) -> None:
     run = run_of("ssno", tmp_path / "run")
     document = json.loads((tmp_path / "run" / "config.json").read_text())
     document["run"] = {"data": {"name": "gone"}, "model": document["config"], "train": {}}
+    recorded = document.pop("data")
     (tmp_path / "run" / "config.json").write_text(json.dumps(document))
     found = inspect_run(open_run(tmp_path / "run"))
     assert "The data of the run were not found: kernels are drawn on 128 points" in found.notes[0]
     assert "The seed of the run is not recorded" in found.notes[1]
     assert found.systems[0].unit == run.forecaster.spacing[0]
+    (tmp_path / "run" / "config.json").write_text(json.dumps({**document, "data": recorded}))
+    assert "The seed of the run is not recorded" in inspect_run(open_run(tmp_path / "run")).notes[0]
 
 
 def test_frames_at_unequal_times_make_the_memory_count_in_frames(tmp_path, monkeypatch) -> None:

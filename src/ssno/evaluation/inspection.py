@@ -312,12 +312,9 @@ def _from_config(run: RunFolder) -> tuple[SamplingGrid, list[str]]:
     """What config.json tells when the data cannot be read."""
     n_dims = int(run.config["config"].get("n_dims", 1))
     spacing = run.forecaster.spacing or (1.0,) * n_dims
-    described = run.config.get("run", {}).get("data", {})
-    shape, times = described.get("shape"), described.get("times")
-    if shape and times:  # a run started from Python records its shapes
-        step = (times[1] - times[0]) / max(1, shape[1] - 1) or 1.0
-        return SamplingGrid(points=tuple(shape[3:]), spacing=spacing, names=NAMES[:n_dims], time_step=step), []
-    points = (described.get("points") or ASSUMED_POINTS,) * n_dims
+    if run.grid is not None and run.time_step is not None:
+        return SamplingGrid(points=run.grid, spacing=spacing, names=NAMES[:n_dims], time_step=run.time_step or 1.0), []
+    points = ((run.data and run.data.resolution) or ASSUMED_POINTS,) * n_dims
     note = (
         f"The data of the run were not found: kernels are drawn on {points[0]} points per axis with the training "
         "spacing, and ages in the memory are given in frames."

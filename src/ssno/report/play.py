@@ -173,8 +173,7 @@ def find_physics(run: RunFolder, dataset: str | None, viscosity: float | None) -
     problem = build_problem(name, preset, **({} if viscosity is None else {"viscosity": viscosity}))
     assert isinstance(problem, KuramotoSivashinsky | Burgers | TorusLi)
     index = parse_index(options.time_index) if options is not None and options.time_index else None
-    usual = dataset_conventions(name).time_index
-    times = problem.times[index or usual or slice(None)]
+    times = problem.times[index or dataset_conventions(name).frames_of(len(problem.times))]
     spacing = run.forecaster.spacing
     grid = run.grid
     if grid is None and spacing is not None:

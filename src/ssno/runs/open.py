@@ -7,6 +7,7 @@
 Training writes these folders (`ssno.training`); here they are only read.
 """
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,15 @@ from ssno.data.load import DataOptions, in_our_layout, same_options, with_fields
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.pretrained import read_model_document, resolve_checkpoint
 from ssno.native.engine import Precision
 from ssno.runs.layout import CONFIG
 from ssno.runs.load import load_forecaster, run_folder_of
+
+LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
+"""Names of licences as SPDX lists them: MIT, CC-BY-4.0."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class TrainedOn:
 
     shape: tuple[int, ...] | None = None
     times: tuple[float, float] | None = None
+    units: PhysicalUnits = NO_UNITS
 
     def __post_init__(self) -> None:
         if self.shape is not None and len(self.shape) < 4:
@@ -70,13 +76,13 @@ class RunFolder:
     @property
     def grid(self) -> tuple[int, ...] | None:
         """Points along each axis of the data it was trained on, if its config says."""
-        shape = self._trained_on().shape
+        shape = self.trained_on.shape
         return None if shape is None else shape[3:]
 
     @property
     def time_step(self) -> float | None:
         """Time between the frames it was trained on, if its config says."""
-        known = self._trained_on()
+        known = self.trained_on
         if known.times is None or known.shape is None:
             return None
         first, last = known.times
@@ -85,8 +91,14 @@ class RunFolder:
     @property
     def trained_steps(self) -> int | None:
         """How many steps training trajectories go on after the input frames, if its config says."""
-        shape, known = self._trained_on().shape, self.forecaster.trained_steps
+        shape, known = self.trained_on.shape, self.forecaster.trained_steps
         return known if known is not None or shape is None else len(self.forecaster.window.plan(shape[1]).predicted)
+
+    @property
+    def licence(self) -> str:
+        """Under which licence its weights were published, if its config says."""
+        stated = self.config.get("licence")
+        return stated if isinstance(stated, str) and LICENCE.fullmatch(stated) else "not stated"
 
     @property
     def model(self) -> str:
@@ -123,12 +135,14 @@ class RunFolder:
             options = replace(options, viscosity=given.viscosity or own.viscosity, preset=own.preset)
         return options
 
-    def _trained_on(self) -> TrainedOn:
+    @property
+    def trained_on(self) -> TrainedOn:
+        """What its config says about the training data."""
         data = self.config.get("data")
         known = data.get("train") if isinstance(data, dict) else None
         if not isinstance(known, dict):
             return TrainedOn()
-        asked = {name: known[name] for name in ("shape", "times") if name in known}
+        asked = {name: known[name] for name in ("shape", "times", "units") if name in known}
         try:
             return description_from_json(TrainedOn, asked, where="data.train.")
         except ValueError as error:
