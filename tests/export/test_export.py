@@ -13,14 +13,17 @@ from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
-from ssno.export import ExportMismatch, ForecastStep, export_run, open_exported, write
+from ssno.export import ExportMismatch, ForecastStep, check, export_run, open_exported, write
 from ssno.export.real import RealStep
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
+from ssno.models.pretrained import bundled_folders
 from ssno.models.registry import model_config
 from ssno.runs.open import open_run
 
 GRID = (12, 8)
+STEPS = {"burgers-64": 0.07, "ce-rm-64": 0.2, "ks-0.1-64": 0.1, "kt-foil": 1, "swe-32": 3600, "torus-li-64": 1}
+STEPS["torus-vis-force-64"] = 1
 
 
 def forecaster_of(name: str = "ssno", *, axes: int = 1, context: tuple[str, ...] = (), **options) -> Forecaster:
@@ -189,7 +192,7 @@ def stubbed(monkeypatch):
     """Exports without tracing: the file is a word, its step is the module times a factor."""
     factor, made = [1.0], []
 
-    def runner(path: Path) -> write.StepFunction:
+    def runner(path: Path) -> check.StepFunction:
         plain = write._of_tensors(made[0])
         return lambda frame, buffer: [factor[0] * one for one in plain(frame, buffer)]
 
@@ -197,7 +200,7 @@ def stubbed(monkeypatch):
         made[:] = [step]
 
     monkeypatch.setattr(write, "traced_step", trace)
-    monkeypatch.setattr(write, "CHECKED_STEPS", 5)
+    monkeypatch.setattr(check, "CHECKED_STEPS", 5)
     monkeypatch.setitem(write.WRITERS, "torch", lambda program, path, *_: path.write_text("step"))
     monkeypatch.setitem(write.RUNNERS, "torch", runner)
     return factor
@@ -266,6 +269,20 @@ def test_the_bundled_model_is_exported_on_grids_that_it_works_on():
     with pytest.raises(ValueError, match="on 96 points this model forecasts on 128"):
         write.grid_for(run, (96,))
     assert write.grid_for(open_run("torus-li-64"), (128,))[0] == (128, 128)
+
+
+@pytest.mark.parametrize("name", bundled_folders())
+def test_bundled_checkpoints_say_what_they_were_trained_on(name):
+    run = open_run(name)
+    described = run.config["data"]["train"]
+    assert run.licence == "MIT"
+    assert run.grid is not None
+    assert (run.time_step, described["name"]) == (pytest.approx(STEPS[name]), run.config["stated"]["dataset"])
+    assert tuple(described["fields"]) == run.forecaster.normalisers.state.fields
+    assert tuple(described["spacing"]) == run.forecaster.spacing
+    assert described["shape"][1] == run.forecaster.envelope.frames
+    units = {"geopotential": "m2 s-2", "vorticity": "s-1", "divergence": "s-1"} if name == "swe-32" else {}
+    assert (run.trained_on.units.fields, run.trained_on.units.time) == (units, "s" if units else "")
 
 
 @pytest.mark.parametrize("words", [["--format", "tflite"], ["--resolution", "96"]])

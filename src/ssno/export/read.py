@@ -22,7 +22,8 @@ from ssno.base import byte_size, description_from_json
 from ssno.base.renamed import with_new_names
 from ssno.data.errors import DataError
 from ssno.data.normalise import Normalisers
-from ssno.export.write import StepFunction, onnx_function, require_onnx
+from ssno.export.check import StepFunction
+from ssno.export.write import onnx_function, require_onnx
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.operator import OperatorState, Spacing
 from ssno.runs.load import Units
