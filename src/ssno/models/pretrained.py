@@ -1,6 +1,6 @@
 """Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
 
-Some trained ones come with the package and are found by name (`ssno.models.pretrained`).
+Some trained ones come with the package and are found by name; others are fetched (`ssno.models.hub`).
 
 `config.json` holds {"format": "ssno-model", "version": 1, "config": {"model": name, ...}}.
 """
@@ -16,7 +16,9 @@ import safetensors.torch
 from torch import Tensor, nn
 
 from ssno.base import description_from_json, did_you_mean, read_document, read_regular, write_document, write_whole
+from ssno.base.json_io import LARGEST as LARGEST_DOCUMENT
 from ssno.base.renamed import with_new_names
+from ssno.models import hub
 from ssno.models.config import OperatorConfig
 
 # Trained checkpoints that come with the package, found by name where a model folder is expected.
@@ -38,11 +40,14 @@ def bundled_folders() -> dict[str, Path]:
 
 
 def resolve_checkpoint(folder: str | Path) -> Path:
-    """The folder that is meant: one on disk, else the bundled checkpoint of that name.
+    """The folder that is meant: one on disk, else the bundled checkpoint of that name; hf://org/name[@revision] is
+    fetched from the Hugging Face Hub.
 
     A name is looked up in the list of what is bundled and never joined to a path, so it cannot lead elsewhere. What
     has several parts, as runs/ks-ssno, is a path and is returned as it is, whether it exists or not.
     """
+    if address := hub.ADDRESS.fullmatch(str(folder)):
+        return hub.download(address[1], address[2], limits=LIMITS)
     path = Path(folder)
     if path.is_dir() or len(path.parts) != 1:
         return path
@@ -56,9 +61,10 @@ def resolve_checkpoint(folder: str | Path) -> Path:
 
 
 def results_folder(folder: Path) -> Path:
-    """Where results about a model folder are written: into it, or for a bundled checkpoint ./runs/pretrained/NAME."""
-    bundled = folder.resolve().parent == ROOT.resolve()
-    return RESULTS / folder.resolve().name if bundled else folder
+    """Where results about a model folder go: into it, or for bundled and fetched ones into ./runs/pretrained/NAME."""
+    place = folder.resolve()
+    ours = any(place.is_relative_to(home.resolve()) for home in (ROOT, hub.hub_folder()))
+    return RESULTS / place.name if ours else folder
 
 
 # Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
@@ -68,6 +74,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (WEIGHTS, CONFIG)
 LARGEST = 2**36
 """Bytes of weights that are read at most."""
+LIMITS = {CONFIG: LARGEST_DOCUMENT, WEIGHTS: LARGEST}
 Model = TypeVar("Model", bound="Pretrained")
 
 
@@ -85,14 +92,26 @@ class Pretrained(nn.Module):
         write_document(folder / CONFIG, {"config": self.config.to_json()}, format=FORMAT, version=VERSION)
 
     @classmethod
-    def from_pretrained(cls: type[Model], folder: str | Path) -> Model:
-        """Read a model that `save_pretrained` wrote, or a bundled one by name, in evaluation mode."""
-        folder = resolve_checkpoint(folder)
+    def from_pretrained(cls: type[Model], folder: str | Path, *, revision: str | None = None) -> Model:
+        """Read a model that `save_pretrained` wrote, a bundled one by name, or "org/name" of the Hugging Face Hub.
+
+        A folder on disk comes first. `revision` is a commit, a tag or a branch of the repository. In evaluation mode.
+        """
+        folder = model_folder(folder, revision)
         config = cls.config_type.from_json(read_config(folder))
         model = config.build()
         assert isinstance(model, cls)
         load_weights(model, folder / WEIGHTS)
         return model.eval()
+
+
+def model_folder(folder: str | Path, revision: str | None = None) -> Path:
+    """As `resolve_checkpoint`, but org/name that is no folder here is a repository on the Hugging Face Hub."""
+    if hub.REPOSITORY.fullmatch(str(folder)) and not Path(folder).is_dir():
+        return hub.download(str(folder), revision, limits=LIMITS)
+    if revision is not None:
+        raise ValueError(f"`revision` is for a repository, ORGANISATION/NAME, which {str(folder)!r} is not.")
+    return resolve_checkpoint(folder)
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:

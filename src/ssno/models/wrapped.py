@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.config import GridConfig
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
-from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, read_config
+from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, model_folder, read_config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +96,14 @@ class WrappedModule(MemoryOperator, Pretrained):
         return self.module
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path, module: nn.Module | None = None) -> "WrappedModule":
+    def from_pretrained(
+        cls, folder: str | Path, module: nn.Module | None = None, *, revision: str | None = None
+    ) -> "WrappedModule":
         """Fill `module`, a network of the same shape, with saved weights and wrap it, in evaluation mode."""
+        folder = model_folder(folder, revision)
         config = WrappedConfig.from_json(read_config(folder))
         model = config.build() if module is None else cls(module, config)
-        load_weights(model, Path(folder) / WEIGHTS)
+        load_weights(model, folder / WEIGHTS)
         return model.eval()
 
     def _exchange(self, view: Callable[[Tensor], Tensor]) -> None:
