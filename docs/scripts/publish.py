@@ -21,9 +21,12 @@ from ssno.data.manifest import DESCRIPTION, read_manifest
 from ssno.evaluation.evaluate import evaluate, fingerprint
 from ssno.evaluation.record import Evaluation
 from ssno.models import pretrained as bundled
-from ssno.models.pretrained import FILES, ReportedMetrics
+from ssno.models.pretrained import FILES
+from ssno.report.publish import reported
 from ssno.runs.open import RunFolder, open_run
+from ssno.training.task import describe_data
 
+LICENCE = "MIT"  # as the package
 LARGEST = 2_000_000  # bytes of a checkpoint: the package carries all of them
 
 
@@ -48,7 +51,9 @@ def publish(folder: str | Path, name: str, evaluation: Evaluation, *, overwrite:
     before = run.config["run"].get("start_from")
     sections = {
         "run": {**run.config["run"], "data": asdict(options), "start_from": before and Path(before).name},
+        "data": {"train": describe_data(run.load("train"))},
         "provenance": run.config.get("provenance", {}),
+        "licence": LICENCE,
         "stated": {key: value for key, value in asdict(reported(evaluation, dataset)).items() if value is not None},
     }
     for place, text in texts({**run.forecaster.describe(), **sections}):
@@ -100,22 +105,6 @@ def public_options(options: DataOptions) -> tuple[DataOptions, str]:
     raise ValueError(
         f"The data of the run, {folder}, are not what `ssno data generate` makes of a dataset and a preset, so nobody "
         "could measure the error again."
-    )
-
-
-def reported(evaluation: Evaluation, dataset: str) -> ReportedMetrics:
-    """The errors to report; for spheres and point clouds more than rel_l2."""
-    means = evaluation.scores.means
-    own = ("rel_l2_normalised",) if len(evaluation.fields) > 1 else ()
-    more = {name: means[name] for name in (*own, "lift_abs", "lift_rank") if name in means}
-    return ReportedMetrics(
-        dataset=dataset,
-        split=evaluation.split,
-        points=evaluation.points[0],
-        trajectories=evaluation.trajectories,
-        rel_l2=means["rel_l2"],
-        rel_l2_onestep=means["rel_l2_onestep"],
-        **more,
     )
 
 

@@ -75,6 +75,7 @@ VERBS = {
     "export": Verb("export", "export", "Write a trained model for ONNX Runtime, torch.export or C++."),
     "inspect": Verb("inspect", "inspect", "Learned damping, frequencies, kernels and memory of a run.", computes=True),
     "report": Verb("report", "report", "One self-contained HTML page about runs.", computes=True),
+    "publish": Verb("publish", "publish", "A run as a folder for others: weights, model card, licence.", computes=True),
     "play": Verb("play", "play", "One page on which a model runs live in the browser, beside a solver."),
     "bench": Verb("bench", "bench", "Cost of all models: parameters, operations, memory, time.", computes=True),
     "reproduce": Verb(

@@ -94,7 +94,7 @@ def _report_of(
 def stored(run: RunFolder) -> Evaluation | None:
     """The evaluation in the run's folder, unless it is older than the weights or of another run or precision."""
     path, weights = results_folder(run.folder) / evaluation_file(), run.folder / WEIGHTS
-    if not path.is_file() or path.stat().st_mtime < weights.stat().st_mtime:
+    if not path.is_file() or not weights.is_file() or path.stat().st_mtime < weights.stat().st_mtime:
         return None
     evaluation = read_evaluation(path)
     return evaluation if evaluation.is_of(run) else None

@@ -34,8 +34,12 @@ KINDS = {"svg": "image/svg+xml", "png": "image/png"}
 
 def render(template: str, **values: Any) -> str:
     """A complete page; every template extends base.html, which needs command, heading, lead and links."""
-    made_by = {"version": version("ssno"), "commit": provenance()["commit"]}
-    return ENVIRONMENT.get_template(template).render(**made_by, **values)
+    return ENVIRONMENT.get_template(template).render(**made_by(), **values)
+
+
+def made_by() -> dict[str, Any]:
+    """What every page says about its origin."""
+    return {"version": version("ssno"), "commit": provenance()["commit"]}
 
 
 def data_uri(content: bytes, kind: str) -> str:
