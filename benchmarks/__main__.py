@@ -5,7 +5,7 @@
     python -m benchmarks --list              their names
     python -m benchmarks --replace           and make the new rows the stored ones (benchmarks/baseline.csv)
     python -m benchmarks --table             the stored rows as Markdown
-    python -m benchmarks --page docs/design/performance.md   put tables and pictures of the stored rows into that page
+    python -m benchmarks --page docs/design/performance-tables.md    put tables and pictures of the stored rows there
 
 Exit code 1 if an answer was wrong or something became slower than stored. Finer questions have programs of their own:
 `benchmarks.cost` (all models), `benchmarks.short_axes` and `benchmarks.long_axes` (which method where).

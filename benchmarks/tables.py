@@ -1,4 +1,4 @@
-"""Stored rows as Markdown, for docs/design/performance.md: one table per kind of entry, a line per contestant."""
+"""Stored rows as Markdown, for docs/design/performance-tables.md: one table per kind of entry, a line per entry."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ def tables(rows: Iterable[Stored]) -> str:
         if not mine:
             continue
         lines = [
-            f"### {heading}",
+            f"## {heading}",
             "",
             "| " + " | ".join(COLUMNS) + " |",
             "|---|---|--:|---|--:|--:|---|---|",

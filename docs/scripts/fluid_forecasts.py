@@ -1,4 +1,4 @@
-"""Forecasts for docs/manual/fluids.md:  python docs/scripts/fluid_forecasts.py  (minutes; needs ./data and ./runs).
+"""Forecasts for docs/design/fluids.md:  python docs/scripts/fluid_forecasts.py  (minutes; needs ./data and ./runs).
 
 For every dataset an animation of truth, forecast and difference of the median test trajectory, by a bundled checkpoint
 or, where there is none, by SS-NO of the 2D table (`ssno reproduce navier-stokes`, `euler`). With `--spectra`, for

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/manual/solvers.md:  python docs/scripts/solver_figures.py  (about a minute on one core)."""
+"""Draw the pictures of docs/design/solvers.md:  python docs/scripts/solver_figures.py  (about a minute on one core)."""
 
 from collections.abc import Callable
 from pathlib import Path

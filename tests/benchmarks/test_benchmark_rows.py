@@ -87,7 +87,7 @@ def test_measured_entries_replace_stored_ones_and_others_stay() -> None:
 def test_a_table_names_case_ratio_goal_and_origin() -> None:
     listing = replace(ROW, contestant="listing", ratio=1.0, goal="", met=None, fraction=0.1)
     text = tables(with_origin([listing, ROW, replace(ROW, contestant="pytorch", met=False)], load=0.54))
-    assert "### Training step against the paper's listing" in text
+    assert "## Training step against the paper's listing" in text
     assert "| 1d-n64 | fused | 10 ±5 % | listing | 5 (4.8 to 5.2) | 33 % | >= 4.5x | yes |" in text
     assert "**no** |" in text
     assert "| 1d-n64 | listing | 10 ±5 % |  |  | 10 % |  |  |" in text
@@ -186,7 +186,7 @@ def test_stored_rows_are_shown_as_tables_and_pictures(tmp_path, capsys) -> None:
     for _ in range(2):
         main(page=page, baseline=tmp_path / "baseline.csv")
         text = page.read_text()
-        assert text.startswith(f"before\n{BEGIN}\n\n### Training step")
+        assert text.startswith(f"before\n{BEGIN}\n\n## Training step")
         assert text.endswith(f"\n{END}\nafter\n")
         assert "old" not in text
     assert (tmp_path / "images" / "performance-frame.png").exists()

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def page(name: str) -> str:
-    room = "design" if name == "performance" else "manual"
-    return (ROOT / "docs" / room / f"{name}.md").read_text(encoding="utf-8")
+    """A page of docs; of the manual, if its name says no folder."""
+    return (ROOT / "docs" / (name if "/" in name else f"manual/{name}")).with_suffix(".md").read_text(encoding="utf-8")
 
 
 def stored(name: str) -> dict:
@@ -46,8 +46,8 @@ def test_devices_lists_the_commands_switch_and_tolerances_of_the_code() -> None:
 def test_evaluation_explains_every_metric() -> None:
     on_grids = [name for name in EVERY if name not in ("divergence", *CLOUD_METRICS)]
     for name in (*on_grids, "rel_l2_step", "spectral_error/low"):
-        assert f"| `{name}" in page("evaluation"), name
-    assert "**diverges**" in page("evaluation")
+        assert f"| `{name}" in page("metrics"), name
+    assert "**diverges**" in page("metrics")
 
 
 @pytest.mark.parametrize("name", list(ALL_MODELS))
@@ -59,21 +59,21 @@ def test_models_lists_every_model_with_its_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["unet", "gkt", "factformer", "ffno", "ssno"])
-def test_models_states_the_operations_that_are_counted(name: str) -> None:
+def test_cost_states_the_operations_that_are_counted(name: str) -> None:
     config = model_config(name).for_grid((32,))
     flops = BenchmarkEntry(config, BenchmarkCase("forward", (32,)), part=1).flops("plain")
-    assert rf"| `{name}` | {flops.total / 1e9:.3f} \| {published_flops(config, 32) / 1e9:.3f} |" in page("models")
+    assert rf"| `{name}` | {flops.total / 1e9:.3f} \| {published_flops(config, 32) / 1e9:.3f} |" in page("design/cost")
 
 
 def test_performance_shows_the_stored_rows() -> None:
-    shown = page("performance").split(BEGIN)[1].split(END)[0]
+    shown = page("design/performance-tables").split(BEGIN)[1].split(END)[0]
     assert shown.strip() == tables(read(BASELINE)).strip(), (
-        "run `python -m benchmarks --page docs/design/performance.md`"
+        "run `python -m benchmarks --page docs/design/performance-tables.md`"
     )
 
 
 @pytest.mark.parametrize(
-    "command", re.findall(r"^(?:\S+=\S+ )?python -m benchmarks\b(.*)", page("performance"), re.MULTILINE)
+    "command", re.findall(r"^(?:\S+=\S+ )?python -m benchmarks\b(.*)", page("design/performance"), re.MULTILINE)
 )
 def test_performance_names_options_and_entries_that_exist(command: str) -> None:
     words = command.partition("#")[0].split()
@@ -85,7 +85,7 @@ def test_performance_names_options_and_entries_that_exist(command: str) -> None:
 @pytest.mark.parametrize("case", ["public", "vortical"])
 def test_sphere_shows_the_stored_rules(case: str) -> None:
     title = {"public": "public, t = |", "vortical": "eddies, t = |"}[case]
-    table = page("sphere").split(title)[1].split("\n\n")[0]
+    table = page("design/sphere").split(title)[1].split("\n\n")[0]
     for name in ("persistence", "equivariant-linear", "zonal-linear"):
         row = next(line for line in table.splitlines() if line.startswith(f"| {name}"))
         shown = [float(cell.strip(" *")) for cell in row.strip("|").split("|")[1:-1]]
@@ -93,7 +93,7 @@ def test_sphere_shows_the_stored_rules(case: str) -> None:
 
 
 def test_training_shows_every_mode_of_unrolling() -> None:
-    shown = "".join(re.findall(r"^ssno train (ks .*)$", page("training"), flags=re.MULTILINE))
+    shown = "".join(re.findall(r"^ssno train (ks .*)$", page("unrolling"), flags=re.MULTILINE))
     assert all(
         f"--train.unroll.{name}" in shown
         for name in ("teacher-forcing", "frames", "truncate", "gradient-checkpointing", "pushforward")
@@ -103,7 +103,7 @@ def test_training_shows_every_mode_of_unrolling() -> None:
 def test_training_states_the_stored_memory() -> None:
     rows = stored("memory")["rows"]
     assert all(0.8 < row["ratio"] < 1.2 for row in rows)
-    lines = [line for line in page("training").splitlines() if "MiB" in line]
+    lines = [line for line in page("unrolling").splitlines() if "MiB" in line]
     for row in rows:
         if (row["model"], row["grid"], row["batch"], row["frames"]) == ("ssno", [64], 16, 24):
             line = next(line for line in lines if line.startswith(f"| {row['mode']} |"))
@@ -112,8 +112,8 @@ def test_training_states_the_stored_memory() -> None:
 
 def test_training_states_the_stored_cost_of_compilation() -> None:
     milliseconds = {name: round(found["median"]) for name, found in stored("compile")["ms"].items()}
-    assert f"a step then takes {milliseconds['compiled']} ms, against {milliseconds['torch']}" in page("training")
-    assert f"{milliseconds['fused']} with the native one" in page("training")
+    assert f"a step then takes {milliseconds['compiled']} ms, against {milliseconds['torch']}" in page("optimisers")
+    assert f"{milliseconds['fused']} with the native one" in page("optimisers")
 
 
 def test_own_networks_states_what_was_measured() -> None:

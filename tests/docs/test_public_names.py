@@ -11,7 +11,7 @@ from ssno import models, pde
 from ssno.data.datasets import DATASETS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "REPRODUCTION.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
 
 

@@ -25,7 +25,7 @@ from ssno.cli.data_generate import describe
 from ssno.cli.options import moment, progress
 from ssno.paper.catalogue import experiments, find_experiment
 from ssno.paper.experiment import Experiment, Finding
-from ssno.paper.page import document, store, write_page
+from ssno.paper.page import document, store, write_pages
 from ssno.paper.runner import collect, estimate_data, estimate_trials, is_done, make_data, run_trials, standings
 from ssno.paper.runner import status as status_of
 from ssno.paper.trial import Scale, Trial
@@ -63,7 +63,7 @@ def reproduce(
         list: Show all experiments, what the paper reports, and how many of their runs are done.
         status: Show what is done, what is left, and when it will end; of one result, or of all that were begun.
         partial: Judge the runs that are done, and do no others.
-        page: Fill in the tables of this Markdown page, after collecting the findings of this scale beside it.
+        page: Fill in the tables of this Markdown page or folder of pages, after collecting the findings of this scale.
         dry_run: Estimate what would be generated and trained, and how long it takes; writes nothing.
         json: Print the finding, the list, the status or the estimate as JSON.
     """
@@ -73,7 +73,7 @@ def reproduce(
         print_list(scale, folder, console, as_json=json)
         return
     if page is not None:
-        taken = write_page(page, collected_from=folder)
+        taken = write_pages(page, collected_from=folder)
         print(f"{page} is filled in; collected: {', '.join(taken) or 'nothing new'}.")
         return
     if status:

@@ -38,7 +38,7 @@ def sweep(
     """Train every run that a file describes, judge it on test trajectories, and compare all in one table.
 
     Finished runs are skipped, interrupted ones go on where they stopped: after a kill, give the same command again.
-    Ctrl-C and SIGTERM let every run save itself, and exit with code 75. docs/manual/training.md describes the file.
+    Ctrl-C and SIGTERM let every run save itself, and exit with code 75. docs/manual/sweeps.md describes the file.
 
     Args:
         file: TOML, JSON or YAML: `seeds`, `[run]` with what all runs share, `[grid]` with lists of values, `[[runs]]`.

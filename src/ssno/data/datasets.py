@@ -7,7 +7,7 @@ The paper selects Burgers, TorusLi and Euler models on the test trajectories. He
 where there is no validation split (-), loading holds out the last tenth of the training trajectories for it.
 The small fluids are solved on the 64^2 points they are stored on, which is minutes instead of hours and not the
 published accuracy: at t = 20 a torus-li trajectory is 14 % away from the one solved on 256^2 points, and the standard
-deviation of CE-RM's density is 8 % too small (docs/manual/fluids.md has all of it).
+deviation of CE-RM's density is 8 % too small (docs/design/fluids.md has all of it).
 """
 
 import dataclasses

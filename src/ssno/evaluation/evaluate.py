@@ -4,7 +4,7 @@
     evaluation.scores.means["rel_l2"], evaluation.baselines["persistence"].means["rel_l2"]
     evaluate_ensemble(["runs/ks-0", "runs/ks-1", "runs/ks-2"]).calibration.ratio
 
-The result and its file are in `ssno.evaluation.record`. Metrics are explained in docs/manual/evaluation.md.
+The result and its file are in `ssno.evaluation.record`. Metrics are explained in docs/manual/metrics.md.
 """
 
 import hashlib

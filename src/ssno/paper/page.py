@@ -1,11 +1,13 @@
-"""Findings on disk and in pages whose tables are made from them: `ssno reproduce --page REPRODUCTION.md`.
+"""Findings on disk and in pages whose tables are made from them: `ssno reproduce --page docs/evidence`.
 
 A block of a Markdown page between one of these lines and `<!-- end -->` is made anew from results/reproduce, which is
-beside the page or, for a page in docs, beside docs:
+beside docs or, for a page elsewhere, beside the page:
 
-    <!-- summary -->                every experiment: what the paper reports, and how many claims hold
-    <!-- verdicts NAME -->          the claims of one experiment
+    <!-- summary NAME ... -->       experiments, all by default: how many claims hold, and what the paper reports
+    <!-- verdict NAME -->           one experiment in a sentence
+    <!-- verdicts NAME -->          its claims
     <!-- table NAME NUMBER -->      one of its tables
+    <!-- repeat NAME -->            the command that makes it again, and where it was made
 
 so that no number between them is typed by hand. NAME is an experiment at scale `cpu`, or SCALE/NAME at another one.
 Findings are first collected from where experiments put them.
@@ -92,17 +94,19 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
     )
 
 
-# Pages whose tables are made from stored findings: `ssno reproduce --page REPRODUCTION.md`.
+# Pages whose tables are made from stored findings: `ssno reproduce --page docs/evidence`.
 
-BLOCK = re.compile(r"(<!-- (summary|verdicts|table)(?: ([\w/-]+))?(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (summary|verdicts?|table|repeat)((?: [\w/-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
+SPOKEN = {"holds": "hold", "does not hold": "do not hold", OPEN: "not decidable"}
 
 
-def write_page(page: Path, *, collected_from: Path) -> list[str]:
-    """Collect findings into the project's results/reproduce and docs/images, fill the page, and name them."""
-    folder = page.resolve().parent
-    root = folder.parent if folder.name == "docs" else folder
+def write_pages(place: Path, *, collected_from: Path) -> list[str]:
+    """Collect findings into results/reproduce and docs/images, fill a page or a folder of pages, and name them."""
+    paths = sorted(place.glob("*.md")) if place.is_dir() else [place]
+    folders = paths[0].resolve().parents
+    root = next((folder.parent for folder in folders if folder.name == "docs"), folders[0])
     results, images = root / "results" / "reproduce", root / "docs" / "images"
-    text, taken = page.read_text(encoding="utf-8"), []
+    texts, taken = {path: path.read_text(encoding="utf-8") for path in paths}, []
     for path in sorted(collected_from.glob("*/finding.json")):
         made, scale = path.parent, read_finding(path)["scale"]
         name = stored_name(made.name, scale)
@@ -112,11 +116,22 @@ def write_page(page: Path, *, collected_from: Path) -> list[str]:
         shutil.copyfile(path, stored)
         for file in made.glob("*.png"):
             shown = images / f"reproduce-{stored_name(file.name, scale).replace('/', '-')}"
-            if shown.name in text or shown.exists():  # on this page, or on another one
+            if shown.exists() or any(shown.name in text for text in texts.values()):
                 shutil.copyfile(file, shown)
         taken.append(name)
-    write_whole(page, filled(text, results).encode())
+    for path, text in texts.items():
+        write_whole(path, filled(text, results, places=find_places(texts)).encode())
     return taken
+
+
+def find_places(texts: Mapping[Path, str]) -> dict[str, str]:
+    """Which page has the verdict of which experiment."""
+    return {
+        names.split()[0]: path.name
+        for path, text in texts.items()
+        for _, kind, names, _ in BLOCK.findall(text)
+        if kind == "verdict"
+    }
 
 
 def stored_name(name: str, scale: str) -> str:
@@ -124,40 +139,68 @@ def stored_name(name: str, scale: str) -> str:
     return name if scale == "cpu" else f"{scale}/{name}"
 
 
-def filled(page: str, results: Path) -> str:
-    """The text of a page with every block made anew."""
+def filled(page: str, results: Path, *, places: Mapping[str, str]) -> str:
+    """The text of a page with every block made anew; `places` are the pages to which the summary leads."""
 
     def block(match: re.Match[str]) -> str:
-        opening, kind, name, number, ending = match.groups()
+        opening, kind, named, ending = match.groups()
+        names = named.split()
         if kind == "summary":
-            return f"{opening}{summary(results)}{ending}"
-        found = read_finding(results / f"{name}.json")
+            return f"{opening}{summary(results, names or list(experiments()), places)}{ending}"
+        found = read_finding(results / f"{names[0]}.json")
+        if kind == "verdict":
+            return f"{opening}{sentence(found)}\n{ending}"
+        if kind == "repeat":
+            return f"{opening}{repetition(names[0], found)}{ending}"
         if kind == "verdicts":
             rows = [(v["claim"], f"**{v['answer']}**", v["evidence"]) for v in found["verdicts"]]
             return f"{opening}{markdown(('claim', 'our data say', 'numbers'), rows)}{ending}"
-        table = found["tables"][int(number)]
+        table = found["tables"][int(names[1])]
         return f"{opening}{table['title']}\n\n{markdown(table['headings'], table['rows'])}{ending}"
 
     return BLOCK.sub(block, page)
 
 
-def summary(results: Path) -> str:
-    """A row per experiment with results: the paper's report, and claims by answer."""
+def summary(results: Path, names: Sequence[str], places: Mapping[str, str]) -> str:
+    """A row per experiment with results: claims by answer, and the paper's report."""
     rows = []
-    for (name, experiment), scale in product(experiments().items(), get_args(Scale)):
-        path = results / f"{stored_name(name, scale)}.json"
-        if not path.is_file():
-            continue
-        found = read_finding(path)
-        answers = [verdict["answer"] for verdict in found["verdicts"]]
-        told = [f"{answers.count(answer)} {answer}" for answer in ("holds", "does not hold") if answer in answers]
-        told += [f"{answers.count(OPEN)} not decidable"] if OPEN in answers else []
-        decided = [v for v in found["verdicts"] if v["answer"] != OPEN]
-        first = (
-            f"; first: {decided[0]['claim']} **{decided[0]['answer']}** ({decided[0]['evidence']})" if decided else ""
-        )
-        rows.append((f"`{name}`, {scale}", experiment.published, ", ".join(told) + first))
-    return markdown(("result, scale", "the paper", "claims in our data"), rows)
+    for name, scale in product(names, get_args(Scale)):
+        stored = stored_name(name, scale)
+        if (results / f"{stored}.json").is_file():
+            counts = count_answers(read_finding(results / f"{stored}.json"))
+            shown = f"[`{name}`]({places[stored]})" if stored in places else f"`{name}`"
+            rows.append((f"{shown}, {scale}", *(str(count) for count in counts), experiments()[name].published))
+    return markdown(("result, scale", *SPOKEN.values(), "the paper"), rows)
+
+
+def sentence(found: Mapping[str, Any]) -> str:
+    """How many claims of a finding hold, and what the paper reports."""
+    holds, fails, undecided = count_answers(found)
+    total = holds + fails + undecided
+    told = f"**{holds} of {total} claim{'s hold' if total != 1 else ' holds'}**"
+    rest = [f"{fails} do{'es' if fails == 1 else ''} not"] if fails else []
+    rest += [f"{undecided} not decidable at this scale"] if undecided else []
+    return (
+        f"{', '.join((told, *rest))} (`{found['experiment']}`, scale {found['scale']}). The paper: {found['published']}"
+    )
+
+
+def count_answers(found: Mapping[str, Any]) -> list[int]:
+    """How many claims hold, do not hold, and are not decidable."""
+    answers = [verdict["answer"] for verdict in found["verdicts"]]
+    return [answers.count(answer) for answer in SPOKEN]
+
+
+def repetition(name: str, found: Mapping[str, Any]) -> str:
+    """The command, and versions and hardware of the stored finding."""
+    scale = "" if found["scale"] == "cpu" else f" --scale {found['scale']}"
+    made = found["provenance"]
+    return (
+        f"```bash\nssno reproduce {found['experiment']}{scale}\n```\n\n"
+        f"Stored: [results/reproduce/{name}.json](../../results/reproduce/{name}.json), {found['seeds']} seed"
+        f"{'s' if found['seeds'] != 1 else ''}, commit `{made['commit'][:7]}`, torch {made['torch']}, "
+        f"{made['cores']} cores of {made['processor']}.\n"
+    )
 
 
 def read_finding(path: Path) -> Mapping[str, Any]:

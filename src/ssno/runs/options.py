@@ -1,7 +1,7 @@
 """What a training run does, as one typed description, and two recipes that fill it in.
 
 `paper` follows the publication: [0, 1] normalisation, AdamW at 1e-3 with cosine decay over 500 epochs, noise 1e-3.
-`fast` is ours and the default: see `docs/manual/training.md` for what each of its choices gained.
+`fast` is ours and the default: see `docs/evidence/recipe.md` for what each of its choices gained.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@
     layer:    u <- u + Q (norm(K)^T norm(V)) / points,   u <- u + W2 relu(W1 u)           linear in the number of points
     decoder:  append coordinates, map, twice  u <- silu( S u + W u ),   S the spectral convolution of `ssno.layers`
 
-The published count fixes the widths, not every inner detail: the split is inferred (docs/manual/models.md).
+The published count fixes the widths, not every inner detail: the split is inferred (docs/design/baselines.md).
 
 Dropout acts in training only, on K^T V, both residual branches (`DROPOUT`) and inside the feed-forward part
 (`INNER_DROPOUT`). The public code of this model drops half of K^T V in evaluation as well, because it calls dropout

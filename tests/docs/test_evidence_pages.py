@@ -1,4 +1,4 @@
-"""REPRODUCTION.md says what results/reproduce says, and the command that fills it does."""
+"""The pages of docs/evidence say what results/reproduce says, and the command that fills them does."""
 
 import shutil
 from pathlib import Path
@@ -7,19 +7,31 @@ import pytest
 
 from ssno.base import write_document
 from ssno.cli.main import main
-from ssno.paper.page import FORMAT, VERSION, filled, read_finding, stored_name
+from ssno.paper.page import FORMAT, VERSION, filled, find_places, read_finding, stored_name
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
 
 
-@pytest.mark.parametrize("page", ["REPRODUCTION.md", "docs/manual/training.md", "docs/manual/own-data.md"])
-def test_every_table_of_the_page_is_the_stored_one(page: str) -> None:
-    written = (ROOT / page).read_text(encoding="utf-8")
-    assert filled(written, RESULTS) == written, "run `ssno reproduce --page REPRODUCTION.md`"
+PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "evidence").glob("*.md"))}
 
 
-@pytest.mark.parametrize("written", ["page.md", "docs/page.md"])
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_table_of_the_page_is_the_stored_one(page: Path) -> None:
+    made = filled(PAGES[page], RESULTS, places=find_places(PAGES))
+    assert made == PAGES[page], "run `ssno reproduce --page docs/evidence`"
+
+
+def test_every_stored_result_has_its_verdict_in_the_first_lines_of_a_page_and_is_in_the_summary() -> None:
+    stored = {path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json")}
+    assert find_places(PAGES).keys() == stored
+    index = PAGES[ROOT / "docs" / "evidence" / "index.md"]
+    for name, page in find_places(PAGES).items():
+        assert "<!-- verdict " in "".join(PAGES[ROOT / "docs" / "evidence" / page].splitlines()[:4])
+        assert f"| [`{name.rpartition('/')[2]}`]({page}), {name.rpartition('/')[0] or 'cpu'} |" in index
+
+
+@pytest.mark.parametrize("written", ["page.md", "docs/evidence/page.md"])
 def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
     made = tmp_path / "made" / "cpu" / "headline"
     made.mkdir(parents=True)
@@ -27,14 +39,18 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
     for picture in ("dots.png", "shown-nowhere.png"):
         (made / picture).write_bytes(b"picture")
     page = tmp_path / written
-    page.parent.mkdir(exist_ok=True)
+    page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(
         "![](reproduce-dots.png)\n<!-- summary -->\nold\n<!-- end -->\n"
+        "<!-- verdict headline -->\n**perhaps**\n<!-- end -->\n"
         "<!-- verdicts headline -->\n| **perhaps** |\n<!-- end -->\n"
+        "<!-- repeat headline -->\nperhaps\n<!-- end -->\n"
     )
-    main(["reproduce", "--page", str(page), "--out", str(tmp_path / "made")])
+    main(["reproduce", "--page", str(page.parent if "evidence" in written else page), "--out", str(tmp_path / "made")])
     assert "headline" in capsys.readouterr().out
-    assert "| `headline`, cpu |" in page.read_text()
+    assert "| [`headline`](page.md), cpu | 7 | 0 | 1 | SS-NO lowest" in page.read_text()
+    assert "**7 of 8 claims hold**, 1 not decidable at this scale (`headline`, scale cpu)" in page.read_text()
+    assert "ssno reproduce headline\n" in page.read_text()
     assert "| KS 0.1: SS-NO below FFNO | **holds** |" in page.read_text()
     assert "perhaps" not in page.read_text()
     (picture,) = (tmp_path / "docs" / "images").iterdir()
