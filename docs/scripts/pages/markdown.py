@@ -11,7 +11,7 @@ from ssno.evaluation import SeedSummary
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
-GENERATED = "<!-- Written by docs/scripts/gallery: change that, not this file. -->\n"
+GENERATED = "<!-- Written by docs/scripts/pages: change that, not this file. -->\n"
 REPOSITORY = ""
 """Files outside docs/ are named, not linked: pages are read on a site, in a checkout and in an sdist."""
 

@@ -9,10 +9,10 @@ from typing import Any, get_args, get_type_hints
 import torch
 from torch import nn
 
-from docs.scripts.gallery.datasets import by_mean, metric_of
-from docs.scripts.gallery.diagrams import alternative_text, diagram
-from docs.scripts.gallery.markdown import GENERATED, over_seeds, page_link, table, write_page
-from docs.scripts.gallery.stored import comparisons, timings
+from docs.scripts.pages.datasets import by_mean, metric_of
+from docs.scripts.pages.diagrams import alternative_text, diagram
+from docs.scripts.pages.markdown import GENERATED, over_seeds, page_link, table, write_page
+from docs.scripts.pages.stored import comparisons, timings
 from ssno.cli.models import describe, past, size_in
 from ssno.data.datasets import DATASETS
 from ssno.data.normalise import Normaliser, Normalisers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from docs.scripts.gallery.markdown import (
+from docs.scripts.pages.markdown import (
     GENERATED,
     draw_once,
     over_seeds,
@@ -17,7 +17,7 @@ from docs.scripts.gallery.markdown import (
     table,
     write_page,
 )
-from docs.scripts.gallery.stored import Cell, comparisons, generation_seconds
+from docs.scripts.pages.stored import Cell, comparisons, generation_seconds
 from ssno.base import byte_size, duration
 from ssno.data.datasets import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
 from ssno.models.registry import CLOUD_MODELS, SPHERE_MODELS

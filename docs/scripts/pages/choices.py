@@ -1,0 +1,194 @@
+"""The page "Which model, which options": a decision table from our own measurements.
+
+Every question names a stored experiment, a column of it, and the settings that answer it. The answer is computed: the
+setting with the lowest mean error, and whether the seeds decide that it is lower than the next one (the rule of
+`ssno.evaluation.compare_seeds`). A question whose experiment changes gives another answer on the page.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from docs.scripts.pages.markdown import GENERATED, over_seeds, page_link, table, write_page
+from docs.scripts.pages.stored import Cell, cells, timings
+from ssno.evaluation import compare_seeds
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a reader asks, and the rows of a stored experiment that answer it."""
+
+    asked: str
+    file: str
+    case: str
+    settings: Mapping[str, str]
+    """Labels of the experiment, each with the option or model to choose."""
+    metric: str = "rel_l2"
+
+
+def _models(*names: str) -> dict[str, str]:
+    usual = {"SS-NO": "ssno", "FFNO": "ffno", "U-Net": "unet", "GKT": "gkt", "Factformer": "factformer"}
+    usual |= {"FNO2D": "fno", "SS-NO-FF": "ssno-ff", "SS-NO-VM": "ssno-vm", "FNO2D-R": "fno-r"}
+    return {name: f"`--model {usual[name]}`" for name in names}
+
+
+ONE_D = _models("SS-NO", "FFNO", "U-Net", "GKT", "Factformer")
+TWO_D = _models("SS-NO", "FFNO", "FNO2D", "U-Net", "GKT", "Factformer")
+GRIDS = _models("SS-NO", "FFNO")
+LONG = {"SS-NO, 50 epochs": "`--model ssno`", "FFNO, 50 epochs": "`--model ffno`"}
+UNROLLED = {"teacher forcing": "one step at a time (default)", "unrolled": "`--train.unroll.*`"}
+BOUNDARIES = {
+    "SS-NO, zero": "`--model.boundary zero`",
+    "SS-NO, even": "`--model.boundary neumann`",
+    "SS-NO, odd": "`--model.boundary dirichlet`",
+    "SS-NO, one period": "`--model.boundary periodic-truncated`",
+    "SS-NO, wrapped": "`--model.boundary periodic`",
+    "SS-NO, learned value": "`--model.boundary learned`",
+    "FFNO": "`--model ffno`",
+    "U-Net": "`--model unet`",
+}
+MODES = {
+    "All, 64": "64 states, damping and frequency learned (default)",
+    "Damping only, 64": "64 states, `--model.modes.frequency fixed`",
+    "All, 16": "`--model.d-state 16`",
+    "Frequency only, 16": "16 states, `--model.modes.damping fixed`",
+    "Fixed, 16": "16 states, both fixed",
+}
+SPHERE = {
+    "SFNO, latitude": "`--model sfno`",
+    "SS-NO, great circles": "`--model ssno-sphere --model.scans great-circles`",
+    "SS-NO, poles": "`--model ssno-sphere`",
+    "SS-NO, rectangle": "`--model ssno`",
+}
+CLOUDS = {
+    "attention": "`--model transolver`",
+    "scan": "`--model ssno-slices`",
+    "selective": "`--model ssno-slices --model.scan selective`",
+    "none": "`--model transolver --model.mixing none`",
+}
+CONTEXT = {"viscosity as a plane": "planes (default)", "viscosity by film": "`--model.conditioning film`"}
+CONTEXT |= {"viscosity not told": "leave it out"}
+MEMORY = {f"K = {k}": f"`--model.memory.window {k}`" for k in (0, 1, 4, 8)}
+RECIPE = {"paper": "`--recipe paper`", "fast: ... frequencies and steps of the grid": "`--recipe fast` (default)"}
+PRECISION = {"float32": "float32", "bf16": "`--train.precision bf16`"}
+NS, CPU = "reproduce/navier-stokes.json", "reproduce/"
+
+WHICH_MODEL = (
+    Question("A smooth chaotic field in 1D, minutes of training", f"{CPU}headline.json", "KS 0.1", ONE_D),
+    Question("The same with hours of training", f"{CPU}tenth/budget.json", "KS 0.1", LONG),
+    Question("Shocks in 1D, minutes of training", f"{CPU}headline.json", "Burgers", ONE_D),
+    Question("Shocks in 1D, hours of training", f"{CPU}tenth/budget.json", "Burgers", LONG),
+    Question("A fine 1D grid (512 points), minutes of training", f"{CPU}resolution.json", "KS 0.1, 512", GRIDS),
+    Question("A medium 1D grid (128 points)", f"{CPU}resolution.json", "KS 0.1, 128", GRIDS),
+    Question("Vortices on a torus, one force", NS, "TorusLi", TWO_D),
+    Question("Vortices, a viscosity and a force per trajectory", NS, "TorusVis", TWO_D),
+    Question("Compressible flow with shocks", f"{CPU}euler.json", "CE-RM", TWO_D),
+    Question("Compressible flow with gravity", f"{CPU}euler.json", "GCE-RT", TWO_D),
+    Question("A field on the sphere", f"{CPU}swe.json", "public", SPHERE, "rel_l2_normalised"),
+    Question("Eddies on the sphere", f"{CPU}swe.json", "vortical", SPHERE, "rel_l2_normalised"),
+    Question("A cloud of points around a body", f"{CPU}airfoils.json", "kt-foil", CLOUDS),
+    Question(
+        "One axis after the other, all at once, or one long line",
+        f"{CPU}factorised.json",
+        "TorusLi",
+        _models("SS-NO", "SS-NO-FF", "SS-NO-VM", "FNO2D-R"),
+    ),
+)
+WHICH_OPTIONS = (
+    Question("Walls at which the field is zero", f"{CPU}walls.json", "Heat between cold walls", BOUNDARIES),
+    Question("Walls along one axis, no flux", f"{CPU}walls.json", "Gray-Scott in a channel", BOUNDARIES),
+    Question("How much memory, coarse KS", f"{CPU}window.json", "teacher forcing", MEMORY),
+    Question("How much memory, coarse KS, unrolled training", f"{CPU}window.json", "unrolled", MEMORY),
+    Question(
+        "Unroll in training? A coarse 1D grid (32 points)",
+        f"{CPU}teacher-forcing.json",
+        "KS 0.1",
+        {f"32 points, {key}": value for key, value in UNROLLED.items()},
+    ),
+    Question(
+        "Unroll in training? A fine enough 1D grid (128 points)",
+        f"{CPU}teacher-forcing.json",
+        "KS 0.1",
+        {f"128 points, {key}": value for key, value in UNROLLED.items()},
+    ),
+    Question("Unroll in training? Vortices", f"{CPU}teacher-forcing-2d.json", "TorusLi", UNROLLED),
+    Question("States, and what is learned of the modes", f"{CPU}tenth/ablation.json", "KS 0.075", MODES),
+    Question("How a parameter of the equation enters", f"{CPU}conditioning.json", "TorusVis", CONTEXT),
+    Question("Our recipe or the paper's, at equal time", f"{CPU}recipe.json", "KS 0.1", RECIPE),
+    Question("bf16 at equal steps", f"{CPU}precision.json", "KS 0.1", PRECISION),
+    Question(
+        "Forward scans only",
+        f"{CPU}unidirectional.json",
+        "Burgers",
+        {"two-way": "`--model ssno`", "one-way": "`--model ssno-uni`"},
+    ),
+    Question(
+        "Modes that follow the input, at equal time",
+        f"{CPU}selective.json",
+        "KS 0.1",
+        {"SS-NO": "`--model ssno`", "SS-NO, selective": "`--model ssno-selective`"},
+    ),
+)
+
+
+def answers(question: Question) -> list[tuple[str, Cell]]:
+    """The settings of a question with their cells, lowest error first."""
+    found = {cell.label: cell for cell in cells() if (cell.file, cell.case) == (question.file, question.case)}
+    missing = set(question.settings) - set(found)
+    assert not missing, f"{question.asked}: results/{question.file} has no {sorted(missing)}, but {sorted(found)}"
+    known = [(option, found[label]) for label, option in question.settings.items()]
+    return sorted(known, key=lambda pair: sum(pair[1].values[question.metric]) / len(pair[1].values[question.metric]))
+
+
+def row(question: Question) -> tuple[str, str, str, str, str]:
+    """Asked, take, error, next best, and whether the seeds decide."""
+    (take, best), (other, second), *_ = answers(question)
+    first, after = best.values[question.metric], second.values[question.metric]
+    compared = compare_seeds(first, after)
+    decided = {"below": f"decided (p = {compared.p:.1g})", "open": "open: either"}.get(compared.outcome, "open: either")
+    if min(len(first), len(after)) < 2:
+        decided = "one seed: open"
+    runner_up = f"{over_seeds(second.summary(question.metric))} {other}"
+    where = f"`{question.file.removeprefix('reproduce/')}`, {question.case}"
+    return question.asked, take, over_seeds(best.summary(question.metric)), runner_up, f"{decided}; {where}"
+
+
+def latency() -> str:
+    """The fastest model for one prediction and for a streamed forecast, by grid."""
+    rows = []
+    for task, words in (("forward", "one prediction from four frames"), ("rollout", "22 frames in a row")):
+        for grid in ("32", "64", "128", "256", "512", "64x64"):
+            known = [
+                one
+                for one in timings()
+                if (one.task, one.grid, one.batch) == (task, grid, 1) and one.file.startswith("reproduce/")
+            ]
+            if len(known) > 1:
+                first, second = sorted(known, key=lambda one: one.ms)[:2]
+                rows.append((words, grid, f"`{first.model}`", f"{first.ms:.3g}", f"{second.ms:.3g} {second.model}"))
+    return table(["task", "grid", "fastest", "ms", "next"], rows, right=3)
+
+
+def choices_page(folder: Path) -> Path:
+    """Write the page."""
+    path = folder / "which.md"
+    headings = ["your case", "take", "error", "next best", "decided by the seeds? stored in results/reproduce/"]
+    models, options = (table(headings, map(row, group), right=5) for group in (WHICH_MODEL, WHICH_OPTIONS))
+    text = (
+        "# Which model, which options\n\n"
+        "Start with `ssno train YOUR_DATA`: the model `ssno` with the recipe `fast`, which sets boundaries and modes for "
+        "your axes. The tables say where our own measurements point elsewhere. Each line is one stored experiment: the "
+        "setting with the lowest mean error (standard deviation, number of seeds), the next best, and whether the seeds "
+        "decide between the two at 5 %. Budgets are those of a CPU: minutes per run (hours in `tenth/`). A longer "
+        "training may change an order, so compare on your own data: "
+        f"{page_link('ssno compare', 'evaluation.md', near=path)}.\n\n"
+        f"{GENERATED}\n"
+        f"## Which model\n\n{models}\n"
+        f"## Which options\n\n{options}\n"
+        "## Which model is fastest\n\nMedians on two idle CPU cores, batch 1 (`results/reproduce/cost.json`, "
+        f"`cost-2d.json`).\n\n{latency()}\n"
+        "## What only some models can do\n\n"
+        "Walls, point clouds, the sphere, other grids and export: the table \"What it can do\" on the page of each "
+        "[model](models/index.md).\n"
+    )
+    return write_page(path, text)
