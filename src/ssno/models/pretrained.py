@@ -67,8 +67,6 @@ def results_folder(folder: Path) -> Path:
     return RESULTS / place.name if ours else folder
 
 
-# Models on disk: a folder with `config.json` and `model.safetensors`. No pickle; opening a folder runs no code.
-
 FORMAT, VERSION = "ssno-model", 3
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (WEIGHTS, CONFIG)
