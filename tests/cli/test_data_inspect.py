@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -9,8 +10,12 @@ import pytest
 from matplotlib.image import imread
 from tests.data.public_files import the_well
 
+from ssno.cli.data_files import convert
+from ssno.cli.data_inspect import inspect
 from ssno.cli.main import main
+from ssno.cli.predict import predict
 from ssno.cli.train import parse
+from ssno.data.sandbox.report import FORMATS
 
 
 @pytest.fixture
@@ -271,3 +276,9 @@ def test_names_stay_whole_in_a_table_of_80_columns(folder, capsys, monkeypatch) 
     np.save(folder / "wide.npy", small)
     main(["data", "inspect", "wide.npy", "--axes", "batch time channel x", "--fields", "geopotential", "vorticity"])
     assert "geopotential" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("where", [convert, inspect, predict, "docs/manual/own-data.md"])
+def test_all_texts_list_the_same_file_formats(where) -> None:
+    text = (Path(__file__).parents[2] / where).read_text() if isinstance(where, str) else where.__doc__
+    assert f"file ({FORMATS}) or a Zarr store" in text or f"A file ({FORMATS}), a Zarr store" in text

@@ -187,7 +187,7 @@ def test_uneven_times_have_no_time_step(tmp_path) -> None:
 
 def test_a_file_that_is_no_data_is_refused(tmp_path) -> None:
     (tmp_path / "a.txt").write_text("hello")
-    with pytest.raises(DataError, match="is not an HDF5, NetCDF, NPY, NPZ, MATLAB or CSV file"):
+    with pytest.raises(DataError, match="is not an HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch file"):
         inspect_data(tmp_path / "a.txt")
 
 

@@ -197,7 +197,7 @@ def test_npy_headers_that_promise_too_much_are_refused(tmp_path, content, messag
         (b"PK\x03\x04" + bytes(100), "cannot be read as NPZ"),
         (b"CDF\x01" + b"\xff" * 100, "cannot be read as NetCDF"),
         (b"\x89HDF\r\n\x1a\n" + bytes(100), "cannot be read as HDF5"),
-        (b"hello, world", "is not an HDF5, NetCDF, NPY, NPZ, MATLAB or CSV file"),
+        (b"hello, world", "is not an HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch file"),
         (b"", "is empty"),
     ],
 )

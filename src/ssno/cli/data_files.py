@@ -111,7 +111,8 @@ def convert(
     """Write a file or folder as a dataset of ssno: checksummed, divided into splits, ready for `ssno train OUT`.
 
     Args:
-        path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
+        path: A file (HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch), a Zarr store, or a folder
+            with train, valid and test.
         out: The new folder.
         splits: Fractions, or counts, for train, valid and test, if the source is not divided; in stored order.
         segment: Cut long runs into pieces of this many frames.

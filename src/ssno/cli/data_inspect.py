@@ -46,7 +46,8 @@ def inspect(
     Prints a table and the command to train on it, and draws a few trajectories.
 
     Args:
-        path: A file (HDF5, NetCDF, NPZ, NPY), a Zarr store, or a folder with train, valid and test.
+        path: A file (HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch), a Zarr store, or a folder
+            with train, valid and test.
         against: Another file or folder, to find frames that occur in both.
         read: What the file does not say.
         sample: Look at a sample of files larger than 128 MiB; --no-sample reads all trajectories.

@@ -51,7 +51,8 @@ def predict(
 
     Args:
         run: Folder of a training run, the name of a bundled checkpoint, or an ONNX file that `ssno export` wrote.
-        input: A file (HDF5, NetCDF, NPZ, NPY, MAT, CSV, VTK, PyTorch), a Zarr store, a folder, or a dataset's name.
+        input: A file (HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch), a Zarr store, a folder,
+            or a dataset's name.
         output: The new HDF5 file.
         steps: Frames to predict.
         input_frames: Predict after this many frames of the input; by default after all. Context fields are also read

@@ -1,4 +1,4 @@
-"""Any file of arrays: the user's own HDF5, NetCDF, NPZ, NPY or Zarr.
+"""Any file of arrays: the user's own HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch, or a Zarr store.
 
 What the user says (`axes`, `arrays`, `fields`, `context`, `dt`, `lengths`) comes first; then what the file says:
 names of dimensions (NetCDF, HDF5 labels, Zarr), coordinate arrays called `time`, `x`, ... of fitting length,

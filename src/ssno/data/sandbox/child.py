@@ -24,7 +24,7 @@ from ssno.data.errors import DataError
 from ssno.data.sandbox.arrays import examine_matlab5, examine_netcdf3, examine_npy, examine_npz, read_matlab5
 from ssno.data.sandbox.csv_text import SUFFIXES, examine_csv, read_numbers
 from ssno.data.sandbox.hdf5 import examine_hdf5
-from ssno.data.sandbox.report import Record
+from ssno.data.sandbox.report import FORMATS, Record
 from ssno.data.sandbox.torch_file import examine_torch
 from ssno.data.sandbox.vtk_xml import read_vtk
 from ssno.data.sandbox.zarr_store import examine_zarr, read_zarr
@@ -61,7 +61,7 @@ def examine(path: str, budget: int) -> Record:
     elif head.startswith(b"MATLAB 5.0 MAT-file"):
         kind, examiner = "MATLAB", examine_matlab5
     elif not h5py.is_hdf5(path):
-        return {"error": "is not an HDF5, NetCDF, NPY, NPZ, MATLAB or CSV file"}
+        return {"error": f"is not an {FORMATS} file"}
     try:
         return examiner(path, budget)
     except (DataError, MemoryError):

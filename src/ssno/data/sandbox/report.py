@@ -13,6 +13,8 @@ WHOLE_LIMIT = 4 * 2**30  # the same for files that are large themselves, so that
 INFLATION = 16  # times the bytes of such a file
 
 Record = dict[str, Any]
+FORMATS = "HDF5, NetCDF, NPY, NPZ, MATLAB, CSV or PyTorch"
+"""Files that `examine` recognises; help texts and pages quote it (tests/cli/test_data_inspect.py)."""
 
 
 class Report:
