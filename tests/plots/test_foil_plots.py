@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from ssno.data.trajectories import Frames
+from ssno.data.trajectories import Trajectories
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.plots.geometries import flow_pictures, pressure_curve, pressure_panels
 
@@ -28,9 +28,10 @@ def test_pictures_of_a_case_are_drawn_on_request() -> None:
     problem = KTFoil(points=200, wall_points=32)
     solution = problem.solve([problem.draw(np.random.default_rng(0))])
     assert solution.context is not None
-    state, context = (torch.from_numpy(values).float() for values in (solution.state, solution.context))
-    names = {"fields": problem.fields, "context_fields": problem.context_fields}
-    found = flow_pictures(Frames(state, context.expand(1, 2, 5, 200)), state[0, 1], **names)
+    both = np.concatenate([solution.state, np.broadcast_to(solution.context, (1, 2, 5, 200))], axis=2)
+    names = [*problem.fields, *problem.context_fields]
+    data = Trajectories.from_array(both, fields=names, context_fields=problem.context_fields)
+    found = flow_pictures(data, 0, torch.from_numpy(solution.state[0, 1]).float())
     assert list(found) == ["pressure", "wall"]
     assert found["wall"]().axes[0].get_ylabel() == "C_p"
 

@@ -138,12 +138,10 @@ def draw_one(
     animation: AnimationOptions,
 ) -> list[Path]:
     """Panels and animation of one field of one trajectory; of a cloud, pictures of the pressure."""
-    if data.geometry.drawing == "flow":
+    if data.geometry.has_wall:
         if not draw or data.fields[channel] != "p":
             return []
-        frames = data.read([seen.indices[row]])
-        names = {"fields": data.fields, "context_fields": data.context_fields}
-        found = flow_pictures(frames, seen.forecast[row, -1], **names)
+        found = flow_pictures(data, seen.indices[row], seen.forecast[row, -1])
         return [save(make(), folder / f"{label}-{seen.indices[row]}-{name}.png") for name, make in found.items()]
     name = f"{label}-{seen.indices[row]}" + (f"-{as_file_name(data.fields[channel])}" if len(data.fields) > 1 else "")
     truth, forecast = seen.drawn(row, channel)

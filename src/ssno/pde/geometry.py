@@ -6,9 +6,8 @@
 | `Sphere`     | sphere               | colatitude from pole to pole, then longitude                    |
 | `PointCloud` | points               | one axis that numbers points; their positions are context fields |
 
-The rest of the library asks `trajectories.geometry` instead of comparing names. Two things are chosen by name, because
-they live in packages that this one must not import: pictures by `drawing` (`ssno.plots.fields`), and the
-geometries that a model takes by `name` (`OperatorConfig.geometries`).
+The rest of the library asks `trajectories.geometry` instead of comparing names. Only models list the geometries that
+they take by `name` (`OperatorConfig.geometries`), because they are in a package that does not import this one.
 """
 
 import abc
@@ -22,7 +21,6 @@ from jaxtyping import Float
 from ssno.transforms.sphere import SphereGrid
 
 Transform = Literal["fourier", "cosine", "none"]
-Drawing = Literal["fields", "map", "flow"]
 
 
 class Geometry(abc.ABC):
@@ -30,8 +28,8 @@ class Geometry(abc.ABC):
 
     name: ClassVar[str]
     """The attribute `grid_type` of files, and what models list in `geometries`."""
-    drawing: ClassVar[Drawing] = "fields"
-    """Which pictures show such fields."""
+    map_axes: ClassVar[tuple[str, ...]] = ()
+    """Labels of the axes where pictures are maps."""
     is_box: ClassVar[bool] = False
     """Fields can be reflected and resampled to other grids."""
     can_coarsen: ClassVar[bool] = True
@@ -39,7 +37,7 @@ class Geometry(abc.ABC):
     is_steady: ClassVar[bool] = False
     """A trajectory is a case: the inlet flow, which is no state and counts in no statistics, and the steady flow."""
     has_wall: ClassVar[bool] = False
-    """Context fields `normal_x` and `normal_y` mark points on the wall of a body."""
+    """Context fields `normal_x` and `normal_y` mark points on the wall of a body; pictures show the flow past it."""
 
     def __str__(self) -> str:
         return self.name
@@ -51,6 +49,12 @@ class Geometry(abc.ABC):
     def quadrature_weights(self, grid: Sequence[int]) -> Float[np.ndarray, "lat 1"] | None:
         """Share of the domain per point, to broadcast over the grid; None where all points weigh the same."""
         return None
+
+    def picture(
+        self, frames: Float[np.ndarray, "t *grid"], lengths: Sequence[float]
+    ) -> tuple[np.ndarray, Sequence[float], Sequence[float] | None]:
+        """Frames as they are drawn, horizontal axis first, and the lengths and first coordinates of their axes."""
+        return frames, lengths, None
 
     def no_spectrum(self, periodic: Sequence[bool]) -> str:
         """Why there is no energy spectrum of such fields; empty if there is one."""
@@ -88,13 +92,19 @@ class Sphere(Geometry):
     """Rings of equally spaced points, poles included; waves run along circles of latitude."""
 
     name: ClassVar[str] = "sphere"
-    drawing: ClassVar[Drawing] = "map"
+    map_axes: ClassVar[tuple[str, ...]] = ("longitude (°)", "latitude (°)")
 
     def transforms(self, periodic: Sequence[bool]) -> tuple[Transform, ...]:
         """Fourier along longitude."""
         if len(periodic) != 2:  # a file may call anything a sphere
             return Cartesian().transforms(periodic)
         return tuple("fourier" if circle else "none" for circle in periodic)
+
+    def picture(
+        self, frames: Float[np.ndarray, "t *grid"], lengths: Sequence[float]
+    ) -> tuple[np.ndarray, Sequence[float], Sequence[float] | None]:
+        """A map in degrees, north up."""
+        return frames[:, ::-1].swapaxes(1, 2), (360.0, 180.0), (0.0, -90.0)
 
     def quadrature_weights(self, grid: Sequence[int]) -> Float[np.ndarray, "lat 1"] | None:
         """The weights of the rings, summing to 1 over all points."""
@@ -107,7 +117,6 @@ class PointCloud(Geometry):
     """Points in no order around a body."""
 
     name: ClassVar[str] = "points"
-    drawing: ClassVar[Drawing] = "flow"
     can_coarsen: ClassVar[bool] = False
     is_steady: ClassVar[bool] = True
     has_wall: ClassVar[bool] = True

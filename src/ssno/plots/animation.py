@@ -222,11 +222,9 @@ def moving_picture(
     options: AnimationOptions = DEFAULTS,
 ) -> Path:
     """`animate` on the grid of `data`; a sphere as a map, north up."""
-    lengths, starts = [axis.length for axis in data.axes], None
-    if data.geometry.drawing == "map":
-        lengths, starts = [360.0, 180.0], [0.0, -90.0]
-        truth = truth[:, ::-1].swapaxes(1, 2)
-        forecast = None if forecast is None else forecast[:, ::-1].swapaxes(1, 2)
+    sizes = [axis.length for axis in data.axes]
+    truth, lengths, starts = data.geometry.picture(truth, sizes)
+    forecast = None if forecast is None else data.geometry.picture(forecast, sizes)[0]
     settings = {"times": times, "lengths": lengths, "starts": starts, "errors": errors, "labels": labels}
     return animate(truth, forecast, path, options=options, **settings)  # type: ignore[arg-type]
 

@@ -117,7 +117,7 @@ def still_picture(
     if len(lengths) == 1:
         return forecast_panels(truth, forecast, times=times, length=lengths[0], labels=labels)
     truth, times = truth[-len(forecast) :], times[-len(forecast) :]
-    if data.geometry.drawing == "map":
+    if data.geometry.map_axes:
         return sphere_panels(truth, forecast, times=times, labels=labels)
     if len(lengths) == 3:
         middle = truth.shape[-1] // 2

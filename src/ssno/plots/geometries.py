@@ -22,7 +22,7 @@ from matplotlib.tri import Triangulation
 from torch import Tensor
 
 from ssno.data.point_clouds import wall_mask
-from ssno.data.trajectories import Frames
+from ssno.data.trajectories import Trajectories
 from ssno.plots.style import (
     DIFFERENCE_MAP,
     MAP_AXES,
@@ -129,15 +129,13 @@ def sphere_panels(
 AROUND = ((-0.5, 1.5), (-0.75, 0.75))
 
 
-def flow_pictures(
-    frames: Frames, forecast: Float[Tensor, "c p"], *, fields: Sequence[str], context_fields: Sequence[str]
-) -> dict[str, Callable[[], Figure]]:
+def flow_pictures(data: Trajectories, case: int, forecast: Float[Tensor, "c p"]) -> dict[str, Callable[[], Figure]]:
     """Figures of one case by name, drawn on request: pressure around the aerofoil, and along its wall."""
-    names = list(context_fields)
+    frames, names = data.read([case]), list(data.context_fields)
     place = frames.context[0, 0, [names.index("x"), names.index("y")]].T.double().numpy()
-    wall = wall_mask(frames.context[:1], context_fields)[0].numpy()
+    wall = wall_mask(frames.context, data.context_fields)[0].numpy()
     speed = float(frames.state[0, 0, :2, 0].double().norm())
-    pressure = list(fields).index("p")
+    pressure = list(data.fields).index("p")
     truth, made = (values[pressure].double().numpy() for values in (frames.state[0, -1], forecast))
     return {
         "pressure": lambda: pressure_panels(place, truth, made, wall, speed=speed),

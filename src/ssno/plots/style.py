@@ -25,6 +25,7 @@ from ssno.base.atomic_write import Kind, check_replaceable, whole_file
 from ssno.base.formatting import printable
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import measured
+from ssno.pde.geometry import SPHERE
 
 # Colours and limits of a field: a diverging map about zero if it changes sign, else a sequential map over its range. A
 # forecast has the colours of its truth, the difference between them a diverging map of its own.
@@ -138,13 +139,13 @@ class Labels:
 
 
 PLAIN = Labels()
-MAP_AXES = ("longitude (°)", "latitude (°)")
+MAP_AXES = SPHERE.map_axes
 
 
 def labels_of(data: Trajectories, channel: int = 0) -> Labels:
     """Labels for a field of these data; on a sphere the axes are those of a map."""
     units = data.units
-    axes = MAP_AXES if data.geometry.drawing == "map" else tuple(units.axis_label(axis.name) for axis in data.axes)
+    axes = data.geometry.map_axes or tuple(units.axis_label(axis.name) for axis in data.axes)
     name = data.fields[channel]
     return Labels(units.field_label(name), axes, units.time, unit=units.fields.get(name, ""))
 

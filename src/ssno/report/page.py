@@ -380,10 +380,8 @@ def forecasts(report: RunReport) -> dict[str, Any]:
     """The player's numbers, and still images of the median trajectory; of a point cloud, images of the pressure."""
     seen, data = report.examples, report.data
     label = report.labels[seen.indices[0]]
-    if data.geometry.drawing == "flow":
-        frames = data.read([seen.indices[0]])
-        names = {"fields": data.fields, "context_fields": data.context_fields}
-        found = flow_pictures(frames, seen.forecast[0, -1], **names)
+    if data.geometry.has_wall:
+        found = flow_pictures(data, seen.indices[0], seen.forecast[0, -1])
         return {"player": None, "stills": [picture(draw, f"{name}, {label}") for name, draw in found.items()]}
     truth, forecast = seen.truth[0, :, 0].numpy(), seen.forecast[0, :, 0].numpy()
     title = f"{report.run.name}: {data.fields[0]}, {label}"
