@@ -64,6 +64,8 @@ def public_names(package: str) -> list[PublicName]:
 def find(package: str, name: str, value: Any) -> PublicName:
     """The place in the source that defines a name, following imports."""
     place, wanted = package, name
+    if inspect.isclass(value) or inspect.isfunction(value):
+        place, wanted = value.__module__, value.__name__
     for _ in range(5):
         statements = tree(place).body
         for number, node in enumerate(statements):
@@ -72,7 +74,9 @@ def find(package: str, name: str, value: Any) -> PublicName:
             if wanted in assigned(node):
                 after = statements[number + 1] if number + 1 < len(statements) else None
                 return PublicName(package, name, value, place, node, string_of(after))
-        origin = [n for n in statements if isinstance(n, ast.ImportFrom) and wanted in {a.asname or a.name for a in n.names}]
+        origin = [
+            n for n in statements if isinstance(n, ast.ImportFrom) and wanted in {a.asname or a.name for a in n.names}
+        ]
         if not origin:
             break
         alias = next(a for a in origin[0].names if (a.asname or a.name) == wanted)
@@ -114,7 +118,7 @@ def package_page(package: str) -> str:
     """The reference of one package."""
     names = public_names(package)
     module = importlib.import_module(package)
-    rows = [f"| [`{one.name}`](#{one.name}) | {first_line(one.documentation)} |" for one in names]
+    rows = [f"| [{escaped_name(one.name)}](#{anchor(one.name)}) | {first_line(one.documentation)} |" for one in names]
     parts = [
         f"# {package}\n\n{markdown(inspect.getdoc(module) or '')}\n",
         GENERATED,
@@ -129,7 +133,7 @@ def package_page(package: str) -> str:
 
 def entry(one: PublicName, shown: dict[str, str]) -> str:
     """A name: signature, documentation, fields, methods, example, source."""
-    lines = [f"## {one.name} {{ #{one.name} }}\n"]
+    lines = [f"## `{one.name}` {{ #{anchor(one.name)} }}\n"]
     if isinstance(one.node, ast.FunctionDef):
         lines.append(f"```python\n{signature(one.node, one.name)}\n```\n")
     elif isinstance(one.node, ast.ClassDef):
@@ -142,10 +146,22 @@ def entry(one: PublicName, shown: dict[str, str]) -> str:
     if example := examples().get(one.package, {}).get(one.name):
         first = shown.setdefault(example, one.name)
         lines.append(
-            f"Example:\n\n```python\n{example}\n```\n" if first == one.name else f"Example: with [`{first}`](#{first}).\n"
+            f"Example:\n\n```python\n{example}\n```\n"
+            if first == one.name
+            else f"Example: with [`{first}`](#{anchor(first)}).\n"
         )
     lines.append(f"Defined in `src/{one.module.replace('.', '/')}.py`.\n")
     return "\n".join(line for line in lines if line)
+
+
+def anchor(name: str) -> str:
+    """The address of a name on its page; case counts, since `Recipe` and `recipe` are two names."""
+    return name.strip("_")
+
+
+def escaped_name(name: str) -> str:
+    """A name as plain text, which a narrow column may break at none of its letters."""
+    return name.replace("_", "\\_")
 
 
 def signature(node: ast.FunctionDef, name: str, *, method: bool = False) -> str:
@@ -179,7 +195,9 @@ def arguments(args: ast.arguments) -> Iterator[str]:
 
 def one_argument(argument: ast.arg, default: ast.expr | None) -> str:
     """`name: type = default`."""
-    equals = "" if default is None else f" = {ast.unparse(default)}" if argument.annotation else f"={ast.unparse(default)}"
+    equals = (
+        "" if default is None else f" = {ast.unparse(default)}" if argument.annotation else f"={ast.unparse(default)}"
+    )
     return ast.unparse(argument) + equals
 
 
@@ -198,7 +216,9 @@ def fields_table(one: PublicName) -> str:
     for kind in reversed(inspect.getmro(one.value)):
         if not kind.__module__.startswith("ssno"):
             continue
-        body = next((n.body for n in tree(kind.__module__).body if isinstance(n, ast.ClassDef) and n.name == kind.__name__), [])
+        body = next(
+            (n.body for n in tree(kind.__module__).body if isinstance(n, ast.ClassDef) and n.name == kind.__name__), []
+        )
         for number, node in enumerate(body):
             if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
                 continue
@@ -209,7 +229,11 @@ def fields_table(one: PublicName) -> str:
             text = string_of(body[number + 1] if number + 1 < len(body) else None).replace("\n", " ")
             default = "" if node.value is None else f"`{shorten(ast.unparse(node.value), 40)}`"
             kind_of = shorten(ast.unparse(node.annotation), 60)
-            rows.append(f"| `{node.target.id}` | `{kind_of}` | {default} | {text} |".replace("|`", "`").replace(" | None", " \\| None"))
+            rows.append(
+                f"| `{node.target.id}` | `{kind_of}` | {default} | {text} |".replace("|`", "`").replace(
+                    " | None", " \\| None"
+                )
+            )
     if not rows:
         return ""
     unique = list({row.split("`")[1]: row for row in rows}.values())  # a field given again replaces the base's
@@ -289,16 +313,18 @@ def main() -> None:
     for path in set(REFERENCE.glob("*.md")) - set(written):
         path.unlink()
     count = sum(len(public_names(package)) for package in packages())
-    with_example = sum(one.name in examples().get(package, {}) for package in packages() for one in public_names(package))
+    with_example = sum(
+        one.name in examples().get(package, {}) for package in packages() for one in public_names(package)
+    )
     print(f"{len(written)} pages in docs/reference: {count} names, {with_example} with an example")
 
 
 def index() -> str:
     """All packages, and what each is for."""
-    rows = [
-        f"| [{package}]({package}.md) | {first_line(inspect.getdoc(importlib.import_module(package)) or '')} | {len(public_names(package))} |"
-        for package in packages()
-    ]
+    rows = []
+    for package in packages():
+        what = first_line(inspect.getdoc(importlib.import_module(package)) or "")
+        rows.append(f"| [{package}]({package}.md) | {what} | {len(public_names(package))} |")
     return (
         "# Reference\n\nEvery public name, by package: what a package exports (`__all__`) is public, everything else "
         "may change. Shapes are jaxtyping annotations, checked in every test run; examples are run by the tests.\n\n"

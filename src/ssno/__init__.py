@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ssno.training.train import train
 
 __version__ = package_version()
+"""The version of this library."""
 __all__ = [
     "SSNO",
     "Forecaster",

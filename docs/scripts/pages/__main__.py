@@ -5,12 +5,12 @@ from pathlib import Path
 
 import matplotlib
 import torch
-
 from docs.scripts.pages.checkpoints import all_checkpoints, checkpoint_page, checkpoint_rows
 from docs.scripts.pages.choices import choices_page
 from docs.scripts.pages.datasets import dataset_page, datasets_index
 from docs.scripts.pages.markdown import DOCS, GENERATED, table, write_page
 from docs.scripts.pages.models import model_page, models_index
+
 from ssno.data.datasets import DATASETS
 from ssno.models import known_models
 

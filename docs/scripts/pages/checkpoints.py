@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from docs.scripts.pages.datasets import metric_of
 from docs.scripts.pages.markdown import GENERATED, draw_once, page_link, source_digest, table, write_page
+
 from ssno.base import byte_size
 from ssno.cli.models import describe_checkpoint
 from ssno.data import build_plan, generate
@@ -196,7 +196,10 @@ def failures(found: dict[str, Any]) -> str:
             + (f" root mean square at the end relative to the test frames: {size}." if not gone else "")
         )
     if not lines:
-        lines = ["The forecast is one step (a steady flow): it cannot drift, but shapes outside the training range were not tested."]
+        lines = [
+            "The forecast is one step (a steady flow): it cannot drift. Shapes outside the training range were not "
+            "tested."
+        ]
     return "\n".join(f"- {line}" for line in lines) + "\n"
 
 
@@ -211,8 +214,10 @@ def data_lines(run: RunFolder) -> str:
         rows.append(("resolution", f"{options.resolution}, by {options.reduction}"))
     if options.time_index is not None:
         rows.append(("frames", options.time_index))
-    rows += [(f"`{field}`", f"shift {shift:.4g}, scale {scale:.4g}") for field, shift, scale in
-             zip(normal.fields, normal.shift, normal.scale, strict=True)]
+    rows += [
+        (f"`{field}`", f"shift {shift:.4g}, scale {scale:.4g}")
+        for field, shift, scale in zip(normal.fields, normal.shift, normal.scale, strict=True)
+    ]
     return table(["", "value"], rows, right=2)
 
 
@@ -243,5 +248,3 @@ def all_checkpoints() -> tuple[str, ...]:
     assert all(open_run(name).data is not None for name in bundled_folders())
     assert all(dataset_name(open_run(name)) in DATASETS for name in bundled_folders())
     return tuple(bundled_folders())
-
-

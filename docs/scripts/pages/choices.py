@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.scripts.pages.markdown import GENERATED, over_seeds, page_link, table, write_page
 from docs.scripts.pages.stored import Cell, cells, timings
+
 from ssno.evaluation import compare_seeds
 
 
@@ -29,14 +30,14 @@ class Question:
 def _models(*names: str) -> dict[str, str]:
     usual = {"SS-NO": "ssno", "FFNO": "ffno", "U-Net": "unet", "GKT": "gkt", "Factformer": "factformer"}
     usual |= {"FNO2D": "fno", "SS-NO-FF": "ssno-ff", "SS-NO-VM": "ssno-vm", "FNO2D-R": "fno-r"}
-    return {name: f"`--model {usual[name]}`" for name in names}
+    return {name: f"`{usual[name]}`" for name in names}
 
 
 ONE_D = _models("SS-NO", "FFNO", "U-Net", "GKT", "Factformer")
 TWO_D = _models("SS-NO", "FFNO", "FNO2D", "U-Net", "GKT", "Factformer")
 GRIDS = _models("SS-NO", "FFNO")
-LONG = {"SS-NO, 50 epochs": "`--model ssno`", "FFNO, 50 epochs": "`--model ffno`"}
-UNROLLED = {"teacher forcing": "one step at a time (default)", "unrolled": "`--train.unroll.*`"}
+LONG = {"SS-NO, 50 epochs": "`ssno`", "FFNO, 50 epochs": "`ffno`"}
+UNROLLED = {"teacher forcing": "one step at a time (default)", "unrolled": "`--train.unroll.teacher-forcing 0`"}
 BOUNDARIES = {
     "SS-NO, zero": "`--model.boundary zero`",
     "SS-NO, even": "`--model.boundary neumann`",
@@ -44,8 +45,8 @@ BOUNDARIES = {
     "SS-NO, one period": "`--model.boundary periodic-truncated`",
     "SS-NO, wrapped": "`--model.boundary periodic`",
     "SS-NO, learned value": "`--model.boundary learned`",
-    "FFNO": "`--model ffno`",
-    "U-Net": "`--model unet`",
+    "FFNO": "`ffno`",
+    "U-Net": "`unet`",
 }
 MODES = {
     "All, 64": "64 states, damping and frequency learned (default)",
@@ -55,14 +56,14 @@ MODES = {
     "Fixed, 16": "16 states, both fixed",
 }
 SPHERE = {
-    "SFNO, latitude": "`--model sfno`",
+    "SFNO, latitude": "`sfno`",
     "SS-NO, great circles": "`--model ssno-sphere --model.scans great-circles`",
     "SS-NO, poles": "`--model ssno-sphere`",
-    "SS-NO, rectangle": "`--model ssno`",
+    "SS-NO, rectangle": "`ssno`",
 }
 CLOUDS = {
-    "attention": "`--model transolver`",
-    "scan": "`--model ssno-slices`",
+    "attention": "`transolver`",
+    "scan": "`ssno-slices`",
     "selective": "`--model ssno-slices --model.scan selective`",
     "none": "`--model transolver --model.mixing none`",
 }
@@ -120,13 +121,13 @@ WHICH_OPTIONS = (
         "Forward scans only",
         f"{CPU}unidirectional.json",
         "Burgers",
-        {"two-way": "`--model ssno`", "one-way": "`--model ssno-uni`"},
+        {"two-way": "`ssno`", "one-way": "`ssno-uni`"},
     ),
     Question(
         "Modes that follow the input, at equal time",
         f"{CPU}selective.json",
         "KS 0.1",
-        {"SS-NO": "`--model ssno`", "SS-NO, selective": "`--model ssno-selective`"},
+        {"SS-NO": "`ssno`", "SS-NO, selective": "`ssno-selective`"},
     ),
 )
 
@@ -176,19 +177,19 @@ def choices_page(folder: Path) -> Path:
     models, options = (table(headings, map(row, group), right=5) for group in (WHICH_MODEL, WHICH_OPTIONS))
     text = (
         "# Which model, which options\n\n"
-        "Start with `ssno train YOUR_DATA`: the model `ssno` with the recipe `fast`, which sets boundaries and modes for "
-        "your axes. The tables say where our own measurements point elsewhere. Each line is one stored experiment: the "
-        "setting with the lowest mean error (standard deviation, number of seeds), the next best, and whether the seeds "
-        "decide between the two at 5 %. Budgets are those of a CPU: minutes per run (hours in `tenth/`). A longer "
-        "training may change an order, so compare on your own data: "
-        f"{page_link('ssno compare', 'evaluation.md', near=path)}.\n\n"
+        "Start with `ssno train YOUR_DATA`: the model `ssno` with the recipe `fast`, which sets boundaries and modes "
+        "for your axes. The tables say where our own measurements point elsewhere.\n\n"
+        "Each line is one stored experiment: the setting with the lowest mean error (± standard deviation, number of "
+        "seeds), the next best, and whether the seeds decide between the two at 5 %. Budgets are those of a CPU: "
+        "minutes per run (hours in `tenth/`). A longer training may change an order, so compare on your own data "
+        f"({page_link('ssno compare', 'evaluation.md', near=path)}).\n\n"
         f"{GENERATED}\n"
         f"## Which model\n\n{models}\n"
         f"## Which options\n\n{options}\n"
         "## Which model is fastest\n\nMedians on two idle CPU cores, batch 1 (`results/reproduce/cost.json`, "
         f"`cost-2d.json`).\n\n{latency()}\n"
         "## What only some models can do\n\n"
-        "Walls, point clouds, the sphere, other grids and export: the table \"What it can do\" on the page of each "
+        'Walls, point clouds, the sphere, other grids and export: the table "What it can do" on the page of each '
         "[model](models/index.md).\n"
     )
     return write_page(path, text)

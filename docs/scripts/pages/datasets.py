@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
 from docs.scripts.pages.markdown import (
     GENERATED,
     draw_once,
@@ -18,6 +17,7 @@ from docs.scripts.pages.markdown import (
     write_page,
 )
 from docs.scripts.pages.stored import Cell, comparisons, generation_seconds
+
 from ssno.base import byte_size, duration
 from ssno.data.datasets import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
 from ssno.models.registry import CLOUD_MODELS, SPHERE_MODELS
@@ -33,6 +33,7 @@ FRAMES = 24
 SHOWN_FIELD = {"gce-rt": "tracer", "gray-scott": "v", "swe": "geopotential", "swe-vortical": "vorticity"}
 """The field that shows most; the first one elsewhere."""
 SEGMENT = 26
+THUMBNAIL = 'width=200 style="min-width: 9rem" loading=lazy'
 
 
 def dataset_page(name: str, folder: Path, *, preset: str = "small") -> Path:
@@ -315,12 +316,12 @@ def datasets_index(folder: Path) -> Path:
         problem = build_problem(name, "small")
         suffix = "png" if len(problem.axes) == 1 else "gif"
         dimensions = {"sphere": "sphere", "points": "points"}.get(problem.geometry.name, f"{len(problem.axes)}D")
-        picture = f"[![{alternative_text(name, problem)}]({name}.{suffix}){{ width=160 }}]({name}.md)"
-        rows.append((picture, f"[{name}]({name}.md)", dimensions, code(problem.fields), dataset.summary))
+        picture = f"[![{alternative_text(name, problem)}]({name}.{suffix}){{ {THUMBNAIL} }}]({name}.md)"
+        rows.append((picture, f"[{name}]({name}.md)", dimensions, dataset.summary))
     text = (
         "# Datasets\n\n"
-        "Every dataset is made by our own solvers with one command; nothing is downloaded. A page shows its equation, a "
-        "trajectory, the options, sizes and times, the commands, and what each model reaches on it.\n\n"
-        f"{GENERATED}\n{table(['', 'dataset', 'grid', 'fields', 'what'], rows, right=5)}"
+        "Every dataset is made by our own solvers with one command; nothing is downloaded. A page shows its equation, "
+        "a trajectory, the options, sizes and times, the commands, and what each model reaches on it.\n\n"
+        f"{GENERATED}\n{table(['', 'dataset', 'grid', 'what'], rows, right=4)}"
     )
     return write_page(folder / "index.md", text)

@@ -104,7 +104,11 @@ def stages(config: Any) -> list[Stage]:
         "Persistence": lambda _: [Stage("copy", "the newest frame again", "pointwise")],
         "Linear": lambda _: [Stage("extrapolate", "twice the newest frame minus the one before", "pointwise")],
     }[family](config)
-    return [_frames(config), *middle, Stage("next frame", f"{config.out_channels} field(s); fed back in a rollout", "frame")]
+    return [
+        _frames(config),
+        *middle,
+        Stage("next frame", f"{config.out_channels} field(s); fed back in a rollout", "frame"),
+    ]
 
 
 def _frames(config: Any) -> Stage:
@@ -116,11 +120,10 @@ def _frames(config: Any) -> Stage:
     return Stage(f"last {stacked} frames as channels" if stacked else "frame", fields, "frame")
 
 
-def _memory(config: Any) -> list[Stage]:
+def _memory(config: Any, share: float = 1.0) -> list[Stage]:
     memory: MemoryOptions = config.memory
-    if not memory.window:
-        return []
-    return [Stage("memory", f"{memory.kernel.upper()} scan of the last {memory.window} frames, at every point", "time")]
+    scan = f"{memory.kernel.upper()} scan of the last {memory.window} frames, at every point"
+    return [Stage("memory", scan, "time", share)] if memory.window else []
 
 
 def _around_memory(config: Any, block: Stage) -> list[Stage]:
@@ -172,17 +175,29 @@ def _ffno(config: Any) -> list[Stage]:
     return [_lift(config), *_around_memory(config, block), _head(config)]
 
 
+def level_share(halved: int) -> float:
+    """The width of a box after `halved` halvings of the grid, wide enough for its words."""
+    return 1 - 0.09 * halved
+
+
 def _level(config: Any, way: str, halved: int, what: str) -> Stage:
     grid = "full grid" if halved == 0 else f"1/{2**halved} of the grid"
     channels = f"{config.hidden_channels * 2**halved} channels"
-    return Stage(f"{way}: {channels}", f"{what}, {grid}", "space", 1 - 0.13 * halved)
+    return Stage(f"{way}: {channels}", f"{what}, {grid}", "space", level_share(halved))
 
 
 def _unet(config: Any) -> list[Stage]:
     down = [_level(config, "down", n, "2 convolutions") for n in range(4)]
     up = [_level(config, "up", n, "2 convolutions") for n in (3, 2, 1, 0)]
     bottom = _level(config, "bottom", 4, "2 convolutions")
-    return [*down[:2], *_memory(config), *down[2:], bottom, *up, Stage("project", "to the fields", "pointwise")]
+    return [
+        *down[:2],
+        *_memory(config, level_share(1)),
+        *down[2:],
+        bottom,
+        *up,
+        Stage("project", "to the fields", "pointwise"),
+    ]
 
 
 def _cnext(config: Any) -> list[Stage]:
@@ -192,7 +207,7 @@ def _cnext(config: Any) -> list[Stage]:
     bottom = _level(config, "bottom", 4, "1 ConvNeXt")
     lift = Stage("lift", f"convolution to {config.hidden_channels} channels", "pointwise")
     project = Stage("project", "convolution to the fields", "pointwise")
-    return [lift, *down[:1], *_memory(config), *down[1:], bottom, *up, project]
+    return [lift, *down[:1], *_memory(config, level_share(1)), *down[1:], bottom, *up, project]
 
 
 def _gkt(config: Any) -> list[Stage]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DISK_LIMITS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Error numbers that mean a full disk, a quota or a file too large."""
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -166,6 +166,7 @@ class Dataset:
 TINY = Size(8, 2, 2)
 SIZES: Mapping[Preset, Size] = {"tiny": TINY, "small": Size(256, 32, 32), "paper": Size(1024, 128, 128)}
 DATASETS: dict[str, Dataset] = {}
+"""Every dataset by name: ours, and those of `register_problem`."""
 
 
 def register_problem(

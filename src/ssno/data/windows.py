@@ -29,6 +29,7 @@ from ssno.pde.geometry import CARTESIAN, POINT_CLOUD, Geometry
 
 Protocol = Literal["first_k", "memno", "fno", "ffno"]
 ContextTime = Literal["input", "target"]
+"""Whose context fields a step gets: those of its input frame, or of the frame that it predicts."""
 
 
 @dataclass(frozen=True)

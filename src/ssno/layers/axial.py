@@ -36,6 +36,7 @@ from ssno.layers.selective import block_type
 from ssno.ssm.kernel import PERIODIC, Boundary
 
 Residual = Literal["sum", "path", "none"]
+"""Where the residual of a two-way scan is: around the sum, in each direction, or nowhere."""
 RESIDUAL_WEIGHTS = {"sum": 1, "path": 2, "none": 0}
 
 

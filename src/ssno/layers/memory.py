@@ -197,6 +197,7 @@ def _complex(packed: Float[Tensor, "*shape 2"]) -> Complex[Tensor, "*shape"]:
 # Temporal memory: a causal S4D or S4 block over the last K frames, at every grid point (as in MemNO).
 
 MemoryKernel = Literal["s4d", "s4"]
+"""The system of the temporal memory: diagonal, or diagonal plus low rank."""
 LARGEST_SIZES = {"window": 4096, "d_state": 1024}
 
 

@@ -35,7 +35,9 @@ from ssno.ssm.kernel import (
 from ssno.ssm.resolution import Transfer
 
 Damping = Literal["learnable", "fixed", "absent"]
+"""What happens to the damping of the modes: learned, as it starts, or none."""
 Frequency = Literal["learnable", "fixed"]
+"""What happens to the frequencies of the modes: learned, or as they start."""
 NORM_POINTS = 128
 """Points over which a starting norm is taken: more than the decay lengths that start with it."""
 

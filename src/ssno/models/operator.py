@@ -142,6 +142,7 @@ def can_cache(module: nn.Module) -> bool:
 # What every model can do: predict along a trajectory, and stream.
 
 Spacing = float | Sequence[float] | None
+"""Grid spacing: one number, one per axis, or None for that of the weights."""
 
 
 class PrecomputedWeights(NamedTuple):

@@ -34,9 +34,11 @@ GRID_CONFIGS: tuple[type[OperatorConfig], ...] = (
 )
 SLOW_MODELS = ("ssno-selective",)
 MODELS = tuple(name for kind in GRID_CONFIGS for name in kind.names() if name not in SLOW_MODELS)
+"""Names of the models of Cartesian grids."""
 SPHERE_MODELS = (SphereSSNOConfig.model_name, SFNOConfig.model_name)
 CLOUD_MODELS = (SSNOSlicesConfig.model_name, TransolverConfig.model_name)
 ALL_MODELS = (*MODELS, *SLOW_MODELS, *SPHERE_MODELS, *CLOUD_MODELS)
+"""Names of all models of this library."""
 
 OTHER_CONFIGS: tuple[type[OperatorConfig], ...] = (SphereSSNOConfig, SFNOConfig, SSNOSlicesConfig, TransolverConfig)
 CONFIGS = {name: kind for kind in (*GRID_CONFIGS, *OTHER_CONFIGS) for name in kind.names()}

@@ -28,6 +28,7 @@ from ssno.base.checks import require_one_of
 from ssno.native.operations import available, available_bf16
 
 Engine = Literal["auto", "fused", "torch", "plain"]
+"""How operations are computed: native code where it is built, or PyTorch."""
 
 _engine: contextvars.ContextVar[Engine] = contextvars.ContextVar("engine", default="auto")
 

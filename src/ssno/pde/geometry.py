@@ -127,5 +127,6 @@ class PointCloud(Geometry):
 
 
 CARTESIAN, SPHERE, POINT_CLOUD = Cartesian(), Sphere(), PointCloud()
+"""The three kinds of grids."""
 GEOMETRIES: dict[str, Geometry] = {one.name: one for one in (CARTESIAN, SPHERE, POINT_CLOUD)}
 """By the name in files."""

@@ -147,6 +147,7 @@ def check_frames(stages: Sequence[Stage], window: Window, frames: int) -> None:
 Optimizer = Literal["adamw", "soap", "muon"]
 Schedule = Literal["cosine", "one-cycle", "constant"]
 Recipe = Literal["fast", "paper"]
+"""Options of training: ours, or those of the paper."""
 MOST_EPOCHS, MOST_WORKERS = 10**7, 256
 Loss = Literal["rel_l2", "volume_surface"]
 Compile = bool | Literal["auto", "reduce-overhead"]

@@ -20,7 +20,9 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 Direction = Literal["forward", "backward"]
+"""Which side of a point its output depends on: before it, or after it."""
 ConvolutionMethod = Literal["auto", "fft", "toeplitz"]
+"""How kernels are applied: whichever is faster, by Fourier transform, or as a matrix."""
 
 
 def choose_method(length: int, lines: int, device: torch.device) -> ConvolutionMethod:

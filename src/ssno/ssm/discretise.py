@@ -69,6 +69,7 @@ def one_minus_polar(log_modulus: Float[Tensor, "*shape"], angle: Float[Tensor, "
 # From a continuous mode to one step of a recurrence.
 
 Discretisation = Literal["zoh", "bilinear", "exact"]
+"""From continuous modes to a grid: zero-order hold, bilinear, or exact for every resolved wave (no recurrence)."""
 
 
 class DiscreteModes(NamedTuple):

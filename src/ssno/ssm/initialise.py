@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 Initialisation = Literal["lin", "inv", "legs", "grid"]
+"""How frequencies start (`INITIALISATIONS`)."""
 INITIAL_DAMPING = 0.5
 
 
@@ -60,6 +61,7 @@ def grid(d_state: int) -> Float[Tensor, " n"]:
 
 
 INITIALISATIONS: dict[Initialisation, Callable[[int], Tensor]] = {"lin": lin, "inv": inv, "legs": legs, "grid": grid}
+"""Frequencies of a number of states, by name."""
 
 
 def log_steps(channels: int, *, smallest: float, largest: float) -> Float[Tensor, " h"]:

@@ -34,6 +34,7 @@ from ssno.ssm.discretise import (
 )
 
 Boundary = Literal["zero", "periodic", "periodic-truncated", "neumann", "dirichlet", "learned"]
+"""What a scan assumes outside the grid."""
 PERIODIC: tuple[Boundary, ...] = ("periodic", "periodic-truncated")
 """Boundaries of an axis that repeats."""
 WALLS: tuple[Boundary, ...] = ("neumann", "dirichlet")

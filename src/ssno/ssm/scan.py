@@ -91,6 +91,7 @@ class FusedScan(torch.autograd.Function):
 # Apply state-space modes to lines, by whichever exact way is fastest.
 
 ScanMethod = Literal["auto", "fft", "toeplitz", "chunked", "fused"]
+"""How modes are applied to lines; `choose_scan` picks one."""
 CHUNKED_FROM = 16_384
 """Number of points from which carrying states beats the FFT on an axis with zero boundary.
 

@@ -146,6 +146,7 @@ def legendre_tables(x: Float[np.ndarray, " k"], *, degrees: int) -> Tables:
 # one and no other sign of trouble.
 
 GridKind = Literal["gauss", "equiangular"]
+"""Latitudes of a grid: Gauss-Legendre nodes, or equal angles with both poles."""
 
 
 @dataclass(frozen=True)

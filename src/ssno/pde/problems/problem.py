@@ -24,7 +24,9 @@ from jaxtyping import Float
 from ssno.pde.geometry import CARTESIAN, Geometry
 
 Parameters = Mapping[str, np.ndarray]
+"""What `Problem.draw` samples for one trajectory, by name."""
 OnProgress = Callable[[int, int], None]
+"""Called with the work that is done, and all of it."""
 
 
 SHORTEST, LONGEST = 1e-100, 1e100
