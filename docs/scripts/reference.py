@@ -108,7 +108,7 @@ def examples() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for path in sorted(EXAMPLES.glob("*.md")):
         package = "ssno" if path.stem == "ssno" else f"ssno.{path.stem}"
-        for heading, body in re.findall(r"^## (.+)\n\n(.*?)(?=^## |\Z)", path.read_text(), re.DOTALL | re.MULTILINE):
+        for heading, body in re.findall(r"^## ([^\n]+)\n\n(.*?)(?=^## |\Z)", path.read_text(), re.DOTALL | re.MULTILINE):
             for name in heading.split(", "):
                 found.setdefault(package, {})[name] = body.strip()
     return found
@@ -229,20 +229,12 @@ def fields_table(one: PublicName) -> str:
             text = string_of(body[number + 1] if number + 1 < len(body) else None).replace("\n", " ")
             default = "" if node.value is None else f"`{shorten(ast.unparse(node.value), 40)}`"
             kind_of = shorten(ast.unparse(node.annotation), 60)
-            rows.append(
-                f"| `{node.target.id}` | `{kind_of}` | {default} | {text} |".replace("|`", "`").replace(
-                    " | None", " \\| None"
-                )
-            )
+            cells = (f"`{node.target.id}`", f"`{kind_of}`", default, text)
+            rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     if not rows:
         return ""
     unique = list({row.split("`")[1]: row for row in rows}.values())  # a field given again replaces the base's
-    return "\n".join(["| field | type | default | |", "| --- | --- | --- | --- |", *map(escaped, unique)]) + "\n"
-
-
-def escaped(row: str) -> str:
-    """A table row whose code spans contain no bare bars."""
-    return re.sub(r"`[^`]*`", lambda span: re.sub(r"(?<!\\)\|", r"\\|", span[0]), row)
+    return "\n".join(["| field | type | default | |", "| --- | --- | --- | --- |", *unique]) + "\n"
 
 
 def methods(one: PublicName) -> Iterator[str]:
@@ -261,7 +253,7 @@ def methods(one: PublicName) -> Iterator[str]:
 def inherited(kind: type, name: str) -> str:
     """The docstring of the method that this one overrides."""
     for base in inspect.getmro(kind)[1:]:
-        found = base.__dict__.get(name)
+        found = base.__dict__.get(name) if base.__module__.startswith("ssno") else None
         if text := inspect.getdoc(found.fget if isinstance(found, property) else found) if found else None:
             return text
     return ""
