@@ -21,15 +21,15 @@ demo: install
 	$(BIN)/ssno demo
 
 # Tests are small: one thread each, two side by side, is faster than two threads that wait for each other. The pretended
-# GPU wants a process of its own (PyTorch counts devices once, at the first backward pass) and runs beside the others.
+# GPU wants a process of its own (PyTorch counts devices once, at the first backward pass) and runs beside the others,
+# after the types.
 test: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	export OMP_NUM_THREADS=1; mkdir -p build; \
-	$(BIN)/python -m pytest tests/devices > build/devices.txt 2>&1 & devices=$$!; \
+	( $(BIN)/mypy; types=$$?; $(BIN)/python -m pytest tests/devices && exit $$types ) > build/beside.txt 2>&1 & beside=$$!; \
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/devices; others=$$?; \
-	wait $$devices; pretended=$$?; cat build/devices.txt; exit $$((others + pretended))
+	wait $$beside; pretended=$$?; cat build/beside.txt; exit $$((others + pretended))
 
 verify: install
 	$(BIN)/python -m pytest -m verify
