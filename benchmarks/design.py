@@ -41,6 +41,7 @@ from ssno.forecasting.scores import score
 from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
+from ssno.paper.tables_2d import CNEXT, HALF, MODELS
 from ssno.paper.trial import BURGERS, CE_RM, KS, KS_ATTRACTOR, TORUS_LI, TORUS_VIS, Benchmark
 from ssno.runs.options import Optimizer, Schedule, Stage, TrainOptions, recipe
 from ssno.runs.run import Run
@@ -59,8 +60,8 @@ PROBLEMS: dict[str, Benchmark] = {
     "torus-vis": TORUS_VIS,
     "ce-rm": CE_RM,
 }
-NARROW: dict[str, dict[str, Any]] = {"ffno": {"hidden_channels": 32, "head_channels": 64}}
-"""Settings of the narrow models; state-space models share the last line."""
+NARROW = {{**MODELS, CNEXT: "cnext-unet"}[name]: settings for name, settings in HALF.items() if name != "SS-NO"}
+"""Settings of the narrow models, those of the 2D tables; state-space models share the last line."""
 NARROW_SCANS = {"hidden_channels": 32, "d_state": 32, "head_channels": 128}
 BEGIN, END = "<!-- trials by `python -m benchmarks.design --page` -->", "<!-- end of trials -->"
 LONG_STEPS = {"ks-attractor": 2000, "burgers": 160, "torus-li": 160}

@@ -108,7 +108,9 @@ def examples() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for path in sorted(EXAMPLES.glob("*.md")):
         package = "ssno" if path.stem == "ssno" else f"ssno.{path.stem}"
-        for heading, body in re.findall(r"^## ([^\n]+)\n\n(.*?)(?=^## |\Z)", path.read_text(), re.DOTALL | re.MULTILINE):
+        for heading, body in re.findall(
+            r"^## ([^\n]+)\n\n(.*?)(?=^## |\Z)", path.read_text(), re.DOTALL | re.MULTILINE
+        ):
             for name in heading.split(", "):
                 found.setdefault(package, {})[name] = body.strip()
     return found

@@ -61,12 +61,19 @@ def test_a_shifted_field_gives_the_shifted_answer() -> None:
     )
 
 
-def test_each_axis_is_scanned_in_turn() -> None:
-    sweep = ProductAxialScan(3, axes=2, d_state=4, options=LOCAL)
-    field = torch.randn(3, 4, 5, 2)
-    rows = sweep.scans[0](field.permute(2, 3, 0, 1).flatten(0, 1)).unflatten(0, (5, 2)).permute(2, 3, 0, 1)
-    columns = sweep.scans[1](rows.permute(1, 3, 0, 2).flatten(0, 1)).unflatten(0, (4, 2)).permute(2, 0, 3, 1)
-    torch.testing.assert_close(sweep(field), columns, atol=1e-5, rtol=1e-5)
+def test_all_axes_are_scanned_before_the_product() -> None:
+    sweep = ProductAxialScan(3, axes=2, d_state=4, boundary="periodic", options=LOCAL)
+    field, scanned = torch.randn(3, 4, 5, 2), None
+    for axis, scan in enumerate(sweep.scans):
+        length = field.shape[1 + axis]
+        ahead, back = (torch.fft.fft(block.taps(length)) for block in scan.blocks)
+        shape = [3, 1, 1, 1]
+        shape[1 + axis] = length
+        spectrum = torch.fft.fft(field if scanned is None else scanned, dim=1 + axis)
+        scanned = torch.fft.ifft(spectrum * (ahead + back.conj()).view(shape), dim=1 + axis).real
+    left, right = (block.mix(scanned.movedim(0, -1)).movedim(-1, 0) for block in sweep.scans[0].blocks)
+    torch.testing.assert_close(sweep(field), field + left * torch.tanh(right), atol=1e-5, rtol=1e-5)
+    assert all(block.mix is None for block in sweep.scans[1].blocks)
 
 
 def test_large_values_grow_no_faster_than_linearly() -> None:

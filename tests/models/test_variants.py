@@ -53,7 +53,7 @@ def test_wrong_blocks_are_refused(fields, message) -> None:
         (model_config("ssno-ff", n_dims=2), 503_297),
         (model_config("ssno-selective"), 273_345),
         (model_config("ssno-product"), 170_433),
-        (model_config("ssno-product", n_dims=2), 303_105),
+        (model_config("ssno-product", n_dims=2), 269_825),
         (model_config("ssno-ff", n_dims=2, block=BlockOptions("parallel", idle_forecast=False)), 436_481),
     ],
 )

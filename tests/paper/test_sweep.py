@@ -2,8 +2,8 @@
 
 import csv
 import json
-import re
 import os
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace

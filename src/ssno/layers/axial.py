@@ -157,7 +157,13 @@ class GridScan(SpatialScan):
         super().__init__()
         boundaries = boundary_per_axis(boundary, axes)
         options = options or fast_start(axes=axes, periodic=all(one in PERIODIC for one in boundaries))
-        self.scans = nn.ModuleList(self.scan(channels, d_state, one, options) for one in boundaries)
+        self.scans = nn.ModuleList(self.make_scans(channels, d_state, boundaries, options))
+
+    def make_scans(
+        self, channels: int, d_state: int, boundaries: Sequence[Boundary], options: ModeOptions
+    ) -> list[nn.Module]:
+        """One scan per axis."""
+        return [self.scan(channels, d_state, boundary, options) for boundary in boundaries]
 
     def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> nn.Module:
         """A new scan of one axis."""
@@ -311,12 +317,13 @@ def along(
 
 # Products of scans: the spatial block of SS-NO-product.
 #
-#     y   = (kernel_ahead + kernel_back) * x                 one kernel that looks both ways, for each channel
-#     out = x + (L y + l) tanh(R y + r)                      two pointwise maps of the same scan, multiplied
+#     y   = S_1 S_2 ... x,   S_a = kernel_ahead + kernel_back along axis a      one separable kernel for each channel
+#     out = x + (L y + l) tanh(R y + r)                                         two pointwise maps of y, multiplied
 #
 # Each factor is a linear functional of the neighbourhood of a point, so for small values their product is what a
 # quadratic term of an equation is (u u_x, u . grad w). The tanh keeps large values from growing faster than linearly:
 # without it forecasts of Burgers' equation run away. SS-NO's gate is GLU(W GELU(scan)) once per direction instead.
+# All axes are scanned before the product: in 2D one product per axis learns more slowly (docs/design/operator.md).
 #
 # Where a line is a circle (a periodic axis, a wall with its mirror image), both kernels are one circular kernel, so a
 # scan costs half as much as SS-NO's, and the maps do.
@@ -334,45 +341,84 @@ class ProductScan(PairedScan):
     """Scan sequences both ways, add the two, and add the product of two maps of that to the input.
 
     The blocks' `mix` are the maps, the left one forward and the right one backward: from h channels to h, not to 2h.
+    A scan without `maps` is one of several axes whose scans are multiplied together.
     """
 
     def __init__(
-        self, channels: int, *, d_state: int = 64, boundary: Boundary = "zero", options: ModeOptions | None = None
+        self,
+        channels: int,
+        *,
+        d_state: int = 64,
+        boundary: Boundary = "zero",
+        options: ModeOptions | None = None,
+        maps: bool = True,
     ):
         super().__init__()
         ahead = S4DBlock(channels, d_state=d_state, direction="forward", boundary=boundary, options=options)
-        self.ahead = with_small_map(ahead)
         back = S4DBlock(channels, d_state=d_state, direction="backward", boundary=boundary, options=options)
-        self.back = with_small_map(back)
+        change = with_small_map if maps else without_map
+        self.ahead, self.back = change(ahead), change(back)
 
     def lines(self, x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
         """x + (L y + l) tanh(R y + r)."""
-        scanned = two_sided(weights).scan(x)
-        y = (scanned[:, 0] if scanned.shape[1] == 1 else scanned.sum(dim=1)).reshape(x.shape[0], -1)
-        (left, right), (below, above) = weights.mix, weights.bias
-        first, second = torch.addmm(below[:, None], left, y), torch.addmm(above[:, None], right, y)
-        return torch.addcmul(x, first.view(x.shape), torch.tanh(second).view(x.shape))
+        return multiplied(x, both_ways(x, weights), weights)
+
+
+def both_ways(x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
+    """The sum of both scans."""
+    scanned = two_sided(weights).scan(x)
+    return (scanned[:, 0] if scanned.shape[1] == 1 else scanned.sum(dim=1)).view(x.shape)
+
+
+def multiplied(
+    x: Float[Tensor, "h *points"], y: Float[Tensor, "h *points"], weights: DiscretisedKernels
+) -> Float[Tensor, "h *points"]:
+    """x + (L y + l) tanh(R y + r) with the maps of these weights."""
+    (left, right), (below, above) = weights.mix, weights.bias
+    flat = y.reshape(x.shape[0], -1)
+    first, second = torch.addmm(below[:, None], left, flat), torch.addmm(above[:, None], right, flat)
+    return torch.addcmul(x, first.view(x.shape), torch.tanh(second).view(x.shape))
+
+
+def without_map(block: S4DBlock) -> S4DBlock:
+    """The block as a kernel alone."""
+    block.mix = None
+    return block
 
 
 @torch.no_grad()
 def with_small_map(block: S4DBlock) -> S4DBlock:
     """The block with a new map of its channels that starts small."""
-    channels = block.mix.in_features
+    channels = len(block.skip)
     block.mix = nn.Linear(channels, channels)
     block.mix.weight.mul_(START)
     return block
 
 
 class ProductAxialScan(GridScan):
-    """Products of scans along every axis of a grid in turn."""
+    """The product of two maps of a scan along every axis of a grid, one after the other."""
 
-    def scan(self, channels: int, d_state: int, boundary: Boundary, options: ModeOptions) -> ProductScan:
-        """The product of one axis."""
-        return ProductScan(channels, d_state=d_state, boundary=boundary, options=options)
+    def make_scans(
+        self, channels: int, d_state: int, boundaries: Sequence[Boundary], options: ModeOptions
+    ) -> list[nn.Module]:
+        """One scan per axis; the first has the maps."""
+        return [
+            ProductScan(channels, d_state=d_state, boundary=boundary, options=options, maps=axis == 0)
+            for axis, boundary in enumerate(boundaries)
+        ]
 
     def combined(self, weights: Sequence[DiscretisedKernels]) -> Sequence[DiscretisedKernels]:
         """Both kernels of a line in one, where the line is a circle."""
         return [two_sided(known) for known in weights]
+
+    def sweep(
+        self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h *grid b"]:
+        """Scan all axes, then multiply."""
+        scanned = field
+        for axis, known in enumerate(weights):
+            scanned = both_ways(around(scanned, axis), known).view(field.shape)
+        return multiplied(field, scanned, weights[0])
 
 
 def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:

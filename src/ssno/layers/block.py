@@ -54,7 +54,8 @@ class GatedBlock(nn.Module, abc.ABC):
     def __init__(self, channels: int):
         super().__init__()
         self.skip = nn.Parameter(torch.randn(channels))
-        self.mix = nn.Linear(channels, 2 * channels)
+        self.mix: nn.Linear | None = nn.Linear(channels, 2 * channels)
+        """None where only the scan is wanted."""
 
     @property
     def blocks(self) -> tuple["GatedBlock", ...]:
@@ -104,6 +105,7 @@ class DiscretisedKernels(NamedTuple):
     taps: Float[Tensor, "d h l"] | None
     """None on an axis so long that states are carried along instead."""
     mix: Float[Tensor, "d g h"]
+    """Empty where only the scan is wanted; so is `bias`."""
     bias: Float[Tensor, "d g"]
     matrix: Tensor | None = None
     """The taps as stacked matrices or spectra, for repeated use."""
@@ -129,7 +131,7 @@ class DiscretisedKernels(NamedTuple):
         x = extended(x, extension)
         if self.taps is None:
             lines = x.transpose(1, 2).flatten(2)
-            whole = lines.to(self.mix.dtype)
+            whole = lines.to(self.blocks[0].skip.dtype)
             carrying = (block for block in self.blocks if isinstance(block, CarryingBlock))
             carried = torch.stack([b.carried(whole, spacing=self.sampling.spacing) for b in carrying], dim=1)
             y = carried.to(x.dtype).unflatten(3, (outer, -1)).transpose(2, 3)
@@ -172,8 +174,10 @@ def scan_weights(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> li
 
 def _sampled(scans: Sequence[tuple[Sequence[GatedBlock], int, float]]) -> list[DiscretisedKernels]:
     blocks = [block for scan, _, _ in scans for block in scan]
-    mixes = torch.stack([block.mix.weight for block in blocks]).split([len(scan) for scan, _, _ in scans])
-    biases = torch.stack([block.mix.bias for block in blocks]).split([len(scan) for scan, _, _ in scans])
+    maps = [block.mix for block in blocks if block.mix is not None]
+    sizes = [sum(block.mix is not None for block in scan) for scan, _, _ in scans]
+    mixes = torch.stack([one.weight for one in maps]).split(sizes)
+    biases = torch.stack([one.bias for one in maps]).split(sizes)
     samplings = [_sampling(scan[0], length, spacing) for scan, length, spacing in scans]
     groups: dict[Any, list[int]] = {}
     for index, ((scan, _, _), sampling) in enumerate(zip(scans, samplings, strict=True)):

@@ -19,8 +19,8 @@ The same code serves 1D, 2D and 3D. Its variants are the same class with another
     ssno-ff         all axes scanned in parallel and summed, then a feed-forward network (F-FNO style). The published
                     503,297 parameters contain a second feed-forward network per block that the paper's listing never
                     calls. It is there, idle, to reproduce the number; `block.idle_forecast=False` leaves it out.
-    ssno-product    products of scans instead of gates, and a residual memory. Ours, not the paper's: quadratic terms
-                    are products of two local linear maps (docs/design/operator.md).
+    ssno-product    products of scans over all axes instead of gates, and a residual memory. Ours, not the paper's:
+                    quadratic terms are products of two linear maps (docs/design/operator.md).
     ssno-selective  modes that follow the input at every point, as Mamba's do; the paper's outlook. There is no kernel:
                     states are carried from point to point, which costs far more than a convolution.
 
@@ -81,7 +81,7 @@ class SSNOConfig(GridConfig):
             {"block": BlockOptions("parallel")},
         ),
         "ssno-product": ModelVariant(
-            "SS-NO with products of scans: 170,433 parameters in 1D, 303,105 in 2D.",
+            "SS-NO with products of scans: 170,433 parameters in 1D, 269,825 in 2D.",
             {"block": BlockOptions("product")},
             origin="this project",
         ),

@@ -140,7 +140,7 @@ class SphereSSNO(MemoryOperator, Pretrained):
         nn.init.zeros_(self.head.narrow.bias)
         with torch.no_grad():
             for scan in self.blocks.modules():
-                if isinstance(scan, GatedBlock):
+                if isinstance(scan, GatedBlock) and scan.mix is not None:
                     scan.mix.weight.mul_(STARTING_GATE)
                     scan.mix.bias.mul_(STARTING_GATE)
 
