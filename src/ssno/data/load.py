@@ -58,10 +58,7 @@ def load_dataset(
     many frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
     the fields of `ReadOptions` (`ssno.data.readers.protocol`). `limit` is what one `read` may take, in bytes.
     """
-    found = load_splits(
-        name_or_path,
-        (split,),
-        root=root,
+    view = View(
         preset=preset,
         time_index=time_index,
         resolution=resolution,
@@ -69,48 +66,47 @@ def load_dataset(
         segment=segment,
         splits=splits,
         limit=limit,
-        **read,
     )
-    return found[split]
+    return load_splits(name_or_path, (split,), view, read_options(**read), root=Path(root))[split]
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Which part of stored trajectories to take: the options of `load_dataset` of the same names."""
+
+    preset: str | None
+    time_index: Indices | None
+    resolution: Points | None
+    reduction: How | None
+    segment: int | None
+    splits: Sequence[float | int] | None
+    limit: int = DEFAULT_LIMIT
+
+    def of(self, data: Trajectories) -> Trajectories:
+        """The frames and points to use, in pieces."""
+        usual, coarse = dataset_conventions(data.conventions), self.resolution
+        if coarse is None and usual.resolution is not None and data.axes[0].points > usual.resolution:
+            coarse = usual.resolution
+        frames = usual.frames_of(len(data.times)) if self.time_index is None else self.time_index
+        how = self.reduction or ("stride" if coarse is None else fitting(data.axes, coarse))
+        data = replace(data, limit=self.limit).select(time_index=frames, resolution=coarse, reduction=how)
+        return data if self.segment is None else data.cut(self.segment)
 
 
 def load_splits(
-    name_or_path: str | Path,
-    wanted: Sequence[str],
-    *,
-    root: str | Path = "data",
-    preset: str | None = None,
-    time_index: Indices | None = None,
-    resolution: Points | None = None,
-    reduction: How | None = "stride",
-    segment: int | None = None,
-    splits: Sequence[float | int] | None = None,
-    limit: int = DEFAULT_LIMIT,
-    **read: Any,
+    name_or_path: str | Path, wanted: Sequence[str], view: View, options: ReadOptions, *, root: Path = Path("data")
 ) -> dict[str, Trajectories]:
-    """The `wanted` splits by name, opening each file once; the options are those of `load_dataset`."""
+    """The `wanted` splits by name, opening each file once."""
     for split in wanted:
         require_one_of("split", split, (*SPLITS, WHOLE))
-    options = read_options(**read)
-    path = find(name_or_path, root=Path(root), preset=preset, viscosity=options.viscosity)
+    path = find(name_or_path, root=root, preset=view.preset, viscosity=options.viscosity)
     if not Path(name_or_path).exists():
         options = replace(options, viscosity=None)  # of generated data it says which, and was used to find them
     stored = {"test": ("test",), WHOLE: SPLITS}
     opened = tuple(dict.fromkeys(name for split in wanted for name in stored.get(split, ("train", "valid"))))
     is_folder = path.is_dir() and not is_zarr(path)
     found = open_folder(path, options, wanted=opened) if is_folder else open_any(path, options)
-
-    def view(data: Trajectories) -> Trajectories:
-        usual = dataset_conventions(data.conventions)
-        coarse = resolution
-        if resolution is None and usual.resolution is not None and data.axes[0].points > usual.resolution:
-            coarse = usual.resolution
-        frames = usual.frames_of(len(data.times)) if time_index is None else time_index
-        how = reduction or ("stride" if coarse is None else fitting(data.axes, coarse))
-        data = replace(data, limit=limit).select(time_index=frames, resolution=coarse, reduction=how)
-        return data if segment is None else data.cut(segment)
-
-    return {split: _split_of(found, split, view, splits=splits, path=path) for split in wanted}
+    return {split: _split_of(found, split, view.of, splits=view.splits, path=path) for split in wanted}
 
 
 def _split_of(
@@ -323,17 +319,16 @@ class DataOptions(ReadOptions):
     def load_splits(self, *splits: str, resolution: Points | None = None) -> tuple[Trajectories, ...]:
         """Several splits, each file opened once."""
         fits = resolution is not None and self.reduction == "stride"
-        found = load_splits(
-            self.path or self.name,
-            splits,
+        view = View(
             preset=self.preset,
+            time_index=None if self.time_index is None else parse_index(self.time_index),
             resolution=self.resolution if resolution is None else resolution,
             reduction=None if fits else self.reduction,
-            time_index=None if self.time_index is None else parse_index(self.time_index),
             segment=self.segment,
             splits=self.splits,
-            **{field.name: getattr(self, field.name) for field in fields(ReadOptions)},
         )
+        read = read_options(**{field.name: getattr(self, field.name) for field in fields(ReadOptions)})
+        found = load_splits(self.path or self.name, splits, view, read)
         return tuple(self._first(split, found[split]) for split in splits)
 
     def _first(self, split: str, data: Trajectories) -> Trajectories:
