@@ -345,7 +345,7 @@ def test_check_resume_proves_it_on_the_users_run(here, capsys) -> None:
     assert not (here / "runs").exists()
 
 
-@pytest.mark.parametrize("optimizer", ["soap", "muon"])
+@pytest.mark.parametrize("optimizer", ["soap", pytest.param("muon", marks=pytest.mark.verify)])
 def test_two_processes_move_weights_alike_with_any_optimizer(here, optimizer) -> None:
     words = ["--train.optimizer", optimizer, "--train.epochs", "3", "--train.evaluate-every", "3"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
