@@ -1,5 +1,8 @@
 """Pictures show what they are given: lines, bands, images and marks carry the numbers."""
 
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from matplotlib import colormaps
@@ -64,11 +67,12 @@ def test_spectra_show_first_and_last_time() -> None:
 
 
 def test_coverage_below_the_diagonal_is_drawn_there() -> None:
-    figure = calibration_plot(Calibration((0.5, 0.9), (0.3, 0.7), (1.0, 1.0), (2.0, 2.0)), times=[3.0, 4.0])
+    observed = Calibration((0.5, 0.9), (0.3, 0.7), (1.0, 1.0), (2.0, 2.0))
+    figure = calibration_plot(observed, times=[3.0, 4.0], time_label="time (h)")
     left, right = figure.axes
     np.testing.assert_allclose(left.lines[1].get_ydata(), [0, 0.3, 0.7])
     np.testing.assert_allclose(right.lines[0].get_xdata(), [3, 4])
-    assert right.get_title() == "spread over error: 0.50"
+    assert (right.get_title(), right.get_xlabel()) == ("spread over error: 0.50", "time (h)")
 
 
 def test_panels_share_the_colours_of_the_truth_and_survive_what_is_not_finite() -> None:
@@ -102,6 +106,25 @@ def test_an_animation_needs_a_format_that_can_be_written(tmp_path, monkeypatch) 
     with pytest.raises(ValueError, match=r"Writing a.mp4 needs ffmpeg, which is not installed"):
         animate(frames, frames, tmp_path / "a.mp4", times=[0.0, 1.0], lengths=[1.0])
     assert AnimationOptions().suffix == ".gif"
+    (tmp_path / "ffmpeg").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OSError, match=r"ffmpeg could not write a.mp4: .*--animation.format gif"):
+        animate(frames, frames, tmp_path / "a.mp4", times=[0.0, 1.0], lengths=[1.0])
+    assert [path.name for path in tmp_path.iterdir()] == ["ffmpeg"]
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg")
+def test_a_video_shows_the_frames_it_was_given(tmp_path) -> None:
+    truth = np.stack([np.full((8, 8), value) for value in (-1.0, 1.0)])
+    options = AnimationOptions(width=301, fps=2.5)
+    path = animate(truth, None, tmp_path / "a.mp4", times=[0.0, 1.0], lengths=[1.0, 1.0], options=options)
+    words = ["ffmpeg", "-v", "error", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    raw = np.frombuffer(subprocess.run(words, capture_output=True, check=True).stdout, np.uint8)
+    first, last = raw.reshape(2, -1, 300, 3).astype(int)
+    middle = (first.shape[0] // 2, 130)
+    assert first[middle][2] > first[middle][0] + 50  # blue, then red
+    assert last[middle][0] > last[middle][2] + 50
 
 
 def test_space_time_pictures_leave_gaps_grey_and_keep_their_scale() -> None:

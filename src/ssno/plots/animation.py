@@ -7,6 +7,7 @@ Axes: s predicted frame, then the grid.
 """
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -95,10 +96,15 @@ class MovingFigure:
             next(images).save(path, save_all=True, append_images=images, duration=int(1000 / fps), loop=0)
             return
         writer = VideoWriter(fps=fps)  # type: ignore[arg-type]  # ffmpeg takes fractions
-        with writer.saving(self.figure, str(path), dpi=self.figure.dpi):
-            for number in range(self.frames):
-                self.frame(number)
-                writer.grab_frame()
+        try:
+            with writer.saving(self.figure, str(path), dpi=self.figure.dpi):
+                for number in range(self.frames):
+                    self.frame(number)
+                    writer.grab_frame()
+        except (BrokenPipeError, subprocess.CalledProcessError) as error:
+            raise OSError(
+                f"ffmpeg could not write {path.name}: perhaps it has no encoder for h264. {INSTEAD}"
+            ) from error
 
     def palette(self) -> Image.Image:
         """An image whose palette has the colours of all frames."""
@@ -165,6 +171,7 @@ class AnimationOptions:
 
 
 DEFAULTS = AnimationOptions()
+INSTEAD = "Write a GIF: --animation.format gif, or a name that ends in .gif."
 
 
 def animate(
@@ -188,7 +195,7 @@ def animate(
     if path.suffix not in ENDINGS:
         raise ValueError(f"`path` must end in {' or '.join(ENDINGS)}, got {path.name!r}.")
     if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
-        raise ValueError(f"Writing {path.name} needs ffmpeg, which is not installed. Choose a name that ends in .gif.")
+        raise ValueError(f"Writing {path.name} needs ffmpeg, which is not installed. {INSTEAD}")
     if truth.ndim == 4:
         middle = truth.shape[-1] // 2
         truth, forecast = truth[..., middle], None if forecast is None else forecast[..., middle]
