@@ -22,7 +22,17 @@ from ssno.evaluation.record import read_evaluation
 from ssno.models.registry import model_config
 from ssno.pde.geometry import SPHERE
 from ssno.plots.curves import Band, error_bands
-from ssno.report.page import HEADINGS, best_model, build_page, gather, mean_spectrum, no_spectrum, summary, typical
+from ssno.report.page import (
+    HEADINGS,
+    best_model,
+    build_page,
+    gather,
+    mean_spectrum,
+    no_spectrum,
+    overview,
+    summary,
+    typical,
+)
 from ssno.report.player import NOT_FINITE, player_data, quantised
 from ssno.report.template import ENVIRONMENT, Picture, encode, picture
 from ssno.runs.open import open_run
@@ -120,7 +130,7 @@ def test_the_page_is_whole_and_needs_nothing_else(runs, capsys) -> None:
 def test_the_page_says_what_the_evaluation_says_and_how_to_repeat_it(runs) -> None:
     page = page_of(runs[0])
     evaluation = read_evaluation(runs[0] / "evaluation.json")
-    assert escape(summary(evaluation)) in page
+    assert escape(summary(evaluation)).replace(" %", "\xa0%") in page
     assert f"{evaluation.parameters:,}" in page
     for heading in HEADINGS.values():
         assert f"<h3>{heading}</h3>" in page
@@ -157,7 +167,7 @@ def test_hostile_names_stay_text(tmp_path) -> None:
     assert Elements(page).open == []
     assert ENVIRONMENT.autoescape is True
     templates = [ENVIRONMENT.loader.get_source(ENVIRONMENT, name)[0] for name in ENVIRONMENT.list_templates()]
-    assert len(templates) == 10
+    assert len(templates) == 12
     assert not [source for source in templates if re.search(r"\|\s*safe\b|autoescape|Markup", source)]
 
 
@@ -182,6 +192,7 @@ def test_several_runs_are_compared_by_seeds_or_not_at_all(runs) -> None:
     assert "neither state-space layers nor a memory" in page
     evaluations = [read_evaluation(run / "evaluation.json") for run in runs]
     assert best_model(evaluations[:2]) == "2 seeds of one model."
+    assert overview(evaluations[:2], PhysicalUnits(time="h"))["headings"][-1] == "valid_time (h)"
     assert "are one model trained with the same seed" in best_model([evaluations[0], evaluations[0]])
     elsewhere = type(evaluations[0])(**{**vars(evaluations[1]), "split": "valid"})
     opened = open_run(runs[0])

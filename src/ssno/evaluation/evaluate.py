@@ -315,6 +315,7 @@ def evaluate_ensemble(
     name = f"ensemble of {len(runs)}"
     evaluation = replace(
         evaluate_forecaster(first, ensemble, chosen, split=split, name=name, batch_size=batch_size),
+        model=", ".join(dict.fromkeys(member.model for member in members)),
         seed=None,
         calibration=calibrate_ensemble(ensemble, chosen, batch_size=batch_size),
         config={**first.config, "members": [member.name for member in members]},

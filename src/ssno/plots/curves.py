@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from ssno.data.units import labelled, measured
 from ssno.evaluation.cost_table import CostKind, Point, front
@@ -53,7 +53,7 @@ def error_bands(
             axes.set_xlim(left=0)
         axes.set(title=title, xlabel=time_label, ylabel=label)
         logarithmic(axes)
-        axes.legend(loc="lower right", fontsize=8)
+        axes.legend(fontsize=8)
         return figure
 
 
@@ -64,6 +64,8 @@ def ensemble_bands(
     *,
     times: Sequence[float],
     field: str = "u",
+    axis: str = "x",
+    time_unit: str = "",
 ) -> Figure:
     """Mean of an ensemble with one and two standard deviations around it, and the truth, at a few times."""
     if len(members) < 2:
@@ -80,8 +82,8 @@ def ensemble_bands(
                 axes.fill_between(positions, low, high, color=colour, alpha=alpha, linewidth=0)
             axes.plot(positions, mean[frame], color=colour, label=f"mean of {len(members)}")
             axes.plot(positions, truth[frame], color=ink(), linewidth=1, linestyle="--", label="truth")
-            axes.set_title(f"t = {times[frame]:.3g}", fontsize=9)
-            axes.set_xlabel("x")
+            axes.set_title(measured(f"t = {times[frame]:.3g}", time_unit), fontsize=9)
+            axes.set_xlabel(axis)
         row[0].set_ylabel(field)
         row[0].legend(fontsize=7)
         figure.suptitle("ensemble: mean, one and two standard deviations", fontsize=10)
@@ -109,7 +111,9 @@ def loss_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         return figure
 
 
-def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None = None) -> Figure:
+def calibration_plot(
+    calibration: Calibration, *, times: Sequence[float] | None = None, time_label: str = "time"
+) -> Figure:
     """Left: observed coverage of central intervals over their probability. Right: spread and error of every frame.
 
     Below the diagonal, or with a spread below the error, the ensemble is overconfident.
@@ -129,7 +133,7 @@ def calibration_plot(calibration: Calibration, *, times: Sequence[float] | None 
         along = list(steps) if times is None else list(times)
         right.plot(along, calibration.error, color=other, label="error of the mean", marker="o", markersize=3)
         right.plot(along, calibration.spread, color=colour, label="spread", marker="o", markersize=3)
-        right.set(xlabel="step" if times is None else "time", ylabel="normalised units", ylim=(0, None))
+        right.set(xlabel="step" if times is None else time_label, ylabel="normalised units", ylim=(0, None))
         right.set_title(f"spread over error: {calibration.ratio:.2f}")
         right.legend(fontsize=8)
         return figure
@@ -165,6 +169,10 @@ def spectra(
                 style = {"color": ink() if true else next(colours), "linewidth": 1.2 if true else 1.8}
                 axes.plot(wavenumbers[1:], values[frame, 1:], label=name, zorder=1 if true else 2, **style)
             axes.set(xscale="log", xlabel=labelled("wavenumber", f"rad / {length_unit}" * bool(length_unit)))
+            axes.xaxis.set_minor_formatter(NullFormatter())  # on short axes they would overlap
+            if len(wavenumbers) > 1 and wavenumbers[-1] < 100 * wavenumbers[1]:
+                axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+                axes.xaxis.set_major_formatter("{x:.3g}")
             logarithmic(axes)
             axes.set_title(measured(f"t = {times[frame]:.3g}", time_unit), fontsize=9)
         top = max(float(np.nanmax(values[np.isfinite(values)], initial=1e-30)) for values in energies.values())

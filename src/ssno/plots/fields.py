@@ -89,7 +89,9 @@ def forecast_panels(
                 edge = (times[given - 1] + times[given]) / 2
                 axes.axhline(edge, color="k", linewidth=1, linestyle="--")
                 if name == "forecast":
-                    axes.text(length * 0.02, edge, "input above", va="bottom", fontsize=8, bbox=LABEL_BOX)
+                    axes.text(
+                        length * 0.02, edge, "input above", va="bottom", fontsize=8, color="#111111", bbox=LABEL_BOX
+                    )
             figure.colorbar(image, ax=axes, shrink=0.9, label=told)
         figure.axes[0].set_ylabel(labelled("time", labels.time_unit))
         figure.suptitle(labels.above(figure, f"{labels.field} in space and time"), fontsize=10)

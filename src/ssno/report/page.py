@@ -17,7 +17,7 @@ from torch import Tensor
 from ssno.base import to_text
 from ssno.base.formatting import number
 from ssno.data.trajectories import Trajectories
-from ssno.data.units import labelled, measured
+from ssno.data.units import NO_UNITS, PhysicalUnits, labelled, measured, merged
 from ssno.evaluation.evaluate import metric_table, rows_of
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.inspection import LENGTHS, RunInspection, inspect_run
@@ -153,7 +153,7 @@ def build_page(reports: Sequence[RunReport], *, ensemble: EnsembleReport | None 
         lead=f"{len(reports)} runs on {first.dataset}." if several else summary(first),
         links=links,
         headings=HEADINGS,
-        overview=overview(evaluations) if several else None,
+        overview=overview(evaluations, common_units(reports)) if several else None,
         ensemble=None if ensemble is None else ensemble_values(ensemble),
         runs=[
             {"id": f"run-{place}", "title": report.evaluation.name if several else "Result", **run_values(report)}
@@ -162,14 +162,20 @@ def build_page(reports: Sequence[RunReport], *, ensemble: EnsembleReport | None 
     )
 
 
-def overview(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+def common_units(reports: Sequence[RunReport]) -> PhysicalUnits:
+    """The units of all runs; none where they differ."""
+    return merged([report.data.units for report in reports])[0]
+
+
+def overview(evaluations: Sequence[Evaluation], units: PhysicalUnits = NO_UNITS) -> dict[str, Any]:
     """Runs side by side, with a picture if they can be compared, else with the reason why not."""
     rows = [
         (e.name, e.model, f"{e.parameters:,}", *(number(e.scores.means.get(metric)) for metric in COLUMNS))
         for e in evaluations
     ]
     caption = "lower is better, except for valid_time"
-    shown = {"headings": ("run", "model", "parameters", *COLUMNS), "rows": rows, "caption": caption}
+    columns = [labelled(name, units.time) if name in TIMES else name for name in COLUMNS]
+    shown = {"headings": ("run", "model", "parameters", *columns), "rows": rows, "caption": caption}
     try:
         check_comparable(evaluations)
     except ValueError as error:
@@ -177,7 +183,7 @@ def overview(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     bands = {evaluation.name: band(evaluation.scores) for evaluation in evaluations}
     first = evaluations[0]
     drawn = picture(
-        lambda: error_bands(first.times, bands, given_until=first.given_until),
+        lambda: error_bands(first.times, bands, given_until=first.given_until, time_label=units.time_label),
         "Relative error over time of every run",
         caption=BAND_CAPTION,
     )
@@ -197,12 +203,12 @@ def best_model(evaluations: Sequence[Evaluation]) -> str:
 
 def ensemble_values(report: EnsembleReport) -> dict[str, Any]:
     """Score, calibration and, in one dimension, the mean with its bands on the median trajectory."""
-    evaluation, pictures = report.evaluation, []
+    evaluation, pictures, units = report.evaluation, [], report.data.units
     if (calibration := evaluation.calibration) is not None:
         times = evaluation.times if len(evaluation.times) == len(calibration.spread) else None
         pictures.append(
             picture(
-                lambda: calibration_plot(calibration, times=times),
+                lambda: calibration_plot(calibration, times=times, time_label=units.time_label),
                 "Coverage of the ensemble's intervals, and its spread against its error",
                 caption="Calibration of the ensemble: coverage of its intervals, and spread against error.",
             )
@@ -211,9 +217,9 @@ def ensemble_values(report: EnsembleReport) -> dict[str, Any]:
         pictures.append(_bands_picture(report))
     return {
         "sentence": summary(evaluation),
-        "cards": cards(evaluation),
+        "cards": cards(evaluation, units.time),
         "pictures": pictures,
-        "metrics": metrics(evaluation),
+        "metrics": metrics(evaluation, units.time),
     }
 
 
@@ -223,9 +229,10 @@ def _bands_picture(report: EnsembleReport) -> Picture:
     seen = [make_examples(member, report.data, [median]) for member in report.members]
     members = torch.stack([examples.forecast[0, :, 0] for examples in seen]).numpy()
     truth, axis = seen[0].predicted_truth[0, :, 0].numpy(), report.data.axes[0]
-    times, field = seen[0].predicted_times, report.data.fields[0]
+    units, times = report.data.units, seen[0].predicted_times
+    labels = {"field": units.field_label(report.data.fields[0]), "axis": units.axis_label(axis.name)}
     return picture(
-        lambda: ensemble_bands(axis.coordinates(), members, truth, times=times, field=field),
+        lambda: ensemble_bands(axis.coordinates(), members, truth, times=times, time_unit=units.time, **labels),
         "Mean of the ensemble with one and two standard deviations",
         caption=f"Trajectory {median}, the median: mean, one and two standard deviations; truth dashed.",
     )

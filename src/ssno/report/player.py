@@ -59,6 +59,12 @@ def player_data(examples: Examples, data: Trajectories, labels: Mapping[int, str
         "labels": [labels.get(index, f"trajectory {index}") for index in examples.indices],
         "errors": [[round(float(e), 5) if np.isfinite(e) else None for e in row] for row in errors[:, ::every]],
         "fields": list(data.fields)[:MAX_FIELDS],
+        "axis": data.axes[0].name,
+        "units": {
+            "time": data.units.time,
+            "axis": data.units.axes.get(data.axes[0].name, ""),
+            "fields": [data.units.fields.get(name, "") for name in data.fields[:MAX_FIELDS]],
+        },
         "differences": _colour_table(DIFFERENCE_MAP),
         "values": fields,
     }

@@ -1,6 +1,6 @@
 """HTML pages from the templates of this package (Jinja2), with figures inside: one file that fetches nothing.
 
-Autoescaping is on for every template and no string is marked as safe, so a name from a file never becomes markup.
+Autoescaping is on for every page and no string is marked as safe, so a name from a file never becomes markup.
 Jinja2 comes with torch.
 """
 

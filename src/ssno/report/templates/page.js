@@ -6,6 +6,7 @@
   const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const short = (value) => (Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3))
     ? value.toExponential(1) : String(Number(value.toPrecision(3)));
+  const measured = (text, unit) => (unit ? text + " " + unit : text);
 
   function unpack(text, low, high) {
     const codes = new Uint16Array(bytes(text).buffer);
@@ -46,7 +47,7 @@
       const worst = set.worst[trajectory.value], range = [set.bottom, set.top];
       const captions = { truth: range, forecast: range, difference: [-worst, worst] };
       for (const panel of panels) {
-        const words = captions[panel.dataset.panel].map(short).join(" to ");
+        const words = measured(captions[panel.dataset.panel].map(short).join(" to "), data.units.fields[field.value]);
         panel.closest("figure").querySelector("figcaption span").textContent = words;
       }
       if (flat) spacetime();
@@ -112,7 +113,7 @@
       context.textAlign = "left";
       context.fillText("0", left, bottom + 14);
       context.textAlign = "right";
-      context.fillText("x = " + short(data.lengths[0]), left + width, bottom + 14);
+      context.fillText(measured(`${data.axis} = ${short(data.lengths[0])}`, data.units.axis), left + width, bottom + 14);
       const draw = (values, colour, thickness) => {
         context.strokeStyle = colour;
         context.lineWidth = thickness;
@@ -140,7 +141,7 @@
       if (flat) { curves(frame); cursor(frame); } else planes(frame);
       const error = data.errors[trajectory.value][frame];
       const state = frame < data.input_frames ? "input" : error === null ? "not finite" : "error " + short(error);
-      output.textContent = "t = " + short(data.times[frame]) + ", " + state;
+      output.textContent = measured("t = " + short(data.times[frame]), data.units.time) + ", " + state;
       slider.setAttribute("aria-valuetext", output.textContent);
     }
 
