@@ -217,6 +217,19 @@ def test_nothing_is_written_if_the_file_differs_from_pytorch(stubbed, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["good.pt2", "run"]
 
 
+def test_steps_after_a_divergence_are_not_compared(stubbed, tmp_path, monkeypatch):
+    run = open_run(saved(tmp_path / "run", forecaster_of()))
+    steps = torch.tensor([check.NEVER])
+    monkeypatch.setattr(check, "divergence_step", lambda *_: steps)
+    for diverged, compared in ((check.NEVER, 5), (3, 3)):
+        steps[0] = diverged
+        made = export_run(run, tmp_path / f"{compared}.pt2", format="torch", resolution=(8,))
+        assert made.agreement.steps == compared
+    steps[0] = 0
+    with pytest.raises(ExportMismatch, match="own first step diverges in PyTorch"):
+        export_run(run, tmp_path / "none.pt2", format="torch", resolution=(8,))
+
+
 def test_an_existing_file_is_replaced_only_when_asked(stubbed, tmp_path):
     run = open_run(saved(tmp_path / "run", forecaster_of("linear")))
     path = tmp_path / "model.pt2"
