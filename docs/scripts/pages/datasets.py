@@ -279,7 +279,7 @@ def draw_dataset(name: str, problem: Problem, path: Path) -> None:
         times=times.tolist(),
         lengths=lengths,
         labels=Labels(shown.replace("_", " "), tuple(axis.name for axis in problem.axes), title=name),
-        options=AnimationOptions(width=480, fps=6, format="gif"),
+        options=AnimationOptions(width=480, fps=6.0, format="gif"),
     )
 
 

@@ -1,0 +1,138 @@
+"""Pages of the gallery: every dataset, model and checkpoint has what its page needs, and commands on them parse."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from docs.scripts.pages import checkpoints, choices, datasets, markdown, models, stored
+from docs.scripts.pages.diagrams import MARGIN, WIDTH, diagram, stages
+
+from ssno.cli import train as train_command
+from ssno.cli.main import find_verb
+from ssno.data.datasets import DATASETS, PRESETS
+from ssno.models import bundled_folders, known_models, model_config
+from ssno.runs import open_run, reported_metrics
+
+LETTER = 8.2
+"""Pixels of a wide letter of 16 pixel type."""
+
+
+def parses(command: str) -> bool:
+    words = shlex.split(command, comments=True)[1:]
+    _, verb, rest = find_verb(words)
+    if verb.module == "train":
+        train_command.parse(rest).run()
+    return bool(verb.module)
+
+
+def test_a_page_of_a_dataset_is_written_with_its_picture_once(tmp_path: Path) -> None:
+    page = datasets.dataset_page("heat-box", tmp_path, preset="tiny")
+    text = page.read_text()
+    assert "u_t = \\kappa\\,\\Delta u" in text
+    assert "| `x` | walls or open | 1 | 32 |" in text
+    assert "[ffno](../models/ffno.md)" in text
+    assert (tmp_path / "heat-box.gif").read_bytes().startswith(b"GIF8")
+    before = (tmp_path / "heat-box.gif").stat().st_mtime_ns
+    datasets.dataset_page("heat-box", tmp_path, preset="tiny")
+    assert (tmp_path / "heat-box.gif").stat().st_mtime_ns == before
+    assert markdown.draw_once(tmp_path / "heat-box.gif", "other inputs", lambda path: path.write_bytes(b"new"))
+
+
+def test_a_page_of_a_model_is_written_with_its_diagram(tmp_path: Path) -> None:
+    text = models.model_page("ffno", tmp_path).read_text()
+    assert "![ffno: frame, then lift" in text
+    assert "| commutes with shifts (periodic) | yes |" in text
+    assert "Tran et al." in text
+    assert (tmp_path / "ffno.svg").is_file()
+
+
+@pytest.mark.parametrize("name", list(DATASETS))
+def test_every_dataset_has_the_facts_of_its_page(name: str) -> None:
+    formula = DATASETS[name].problem.formula
+    assert formula
+    assert formula.count("{") == formula.count("}")
+    assert not re.search(r"[^\\]%|\$", formula)
+    assert stored.generation_seconds()[name].keys() == set(PRESETS)
+    commands = datasets.commands(name).splitlines()[1:-1]
+    assert len(commands) == 3
+    assert all(map(parses, commands))
+
+
+@pytest.mark.parametrize("name", known_models())
+def test_every_model_has_the_facts_of_its_page(name: str) -> None:
+    assert models.WHEN[name]
+    assert models.REFERENCES[name]
+    assert parses(models.train_command(name))
+    for box in stages(models.largest_default(name)):  # words fit into their boxes
+        room = (WIDTH - 2 * MARGIN) * box.share
+        assert len(box.title) * LETTER * 1.15 < room, box
+        assert len(box.detail) * LETTER * 0.85 < room, box
+    root = ElementTree.fromstring(diagram(name, model_config(name)))
+    assert root.find("{http://www.w3.org/2000/svg}title") is not None
+
+
+def test_pages_know_no_model_that_is_not_there() -> None:
+    assert set(models.WHEN) == set(models.REFERENCES) == set(known_models())
+
+
+@pytest.mark.parametrize(
+    ("name", "ability", "found"),
+    [
+        ("unet", "other grids, same weights", "multiples of 16"),
+        ("sfno", "other grids, same weights", "built for one grid"),
+        ("ssno-selective", "export (ONNX, `torch.export`, AOTI)", "no"),
+        ("ssno-vm", "commutes with shifts (periodic)", "no"),
+        ("fno-r", "commutes with shifts (periodic)", "without coordinates"),
+        ("ssno", "boundaries of its own, per axis", "zero, periodic, periodic-truncated, neumann, dirichlet, learned"),
+    ],
+)
+def test_abilities_are_tried_out(name: str, ability: str, found: str) -> None:
+    assert models.capabilities(name)[ability] == found
+
+
+@pytest.mark.parametrize("question", [*choices.WHICH_MODEL, *choices.WHICH_OPTIONS], ids=lambda one: one.asked)
+def test_every_question_is_answered_by_a_stored_experiment(question: choices.Question) -> None:
+    asked, take, error, *_ = choices.row(question)
+    assert asked == question.asked
+    assert re.match(r"[\d.]", error)
+    assert take in question.settings.values()
+
+
+def test_every_option_in_an_answer_exists() -> None:
+    questions = (*choices.WHICH_MODEL, *choices.WHICH_OPTIONS)
+    options = {option for question in questions for option in question.settings.values()}
+    spans = {span for option in options for span in re.findall(r"`(.+?)`", option)}
+    assert len(spans) > 20
+    for span in spans:
+        assert parses(f"ssno train ks {span if span.startswith('--') else f'--model {span}'}")
+
+
+def test_stored_cells_have_the_numbers_of_the_printed_table() -> None:
+    finding = json.loads((stored.REPRODUCE / "navier-stokes.json").read_text())
+    printed = {row[0]: row[3] for row in finding["tables"][0]["rows"]}
+    column = stored.comparisons("torus-li")["reproduce/navier-stokes.json", "TorusLi"]
+    assert len(column) == 6
+    for cell in column:
+        assert markdown.over_seeds(cell.summary("rel_l2")).rpartition(" (")[0] == printed[cell.label]
+    assert column[0].persistence["rel_l2"] == float(printed["persistence"])
+
+
+@pytest.mark.parametrize("name", bundled_folders())
+def test_every_checkpoint_carries_the_facts_of_its_card(name: str) -> None:
+    run = open_run(name)
+    assert reported_metrics(run.config) is not None
+    assert checkpoints.dataset_name(run) in DATASETS
+    assert all(map(parses, checkpoints.usage(name, run).splitlines()))
+    assert "`epochs`" in checkpoints.training(run)
+    assert "scale" in checkpoints.data_lines(run)
+
+
+def test_a_card_is_measured_beside_trivial_forecasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "TESTED", 2)
+    text = checkpoints.checkpoint_page("ks-0.1-64", tmp_path).read_text()
+    assert "| persistence | 0.9" in text
+    assert "The mean error stays below both trivial forecasts" in text
+    assert (tmp_path / "ks-0.1-64.png").is_file()
