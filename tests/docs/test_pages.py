@@ -9,6 +9,8 @@ import functools
 import importlib
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -49,6 +51,51 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+def run_block(kind: str, block: str, names: dict[str, object], *, page: str) -> None:
+    """Run a block of Python, or the commands of a block for a shell, in this process."""
+    if kind == "python":
+        exec(compile(block, page, "exec"), names)
+    elif kind == "sh":
+        for line in block.strip().splitlines():
+            words = shlex.split(line, comments=True)[1:]
+            with suppress_success():
+                main(
+                    [
+                        found
+                        for word in words
+                        for found in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+                    ]
+                )
+
+
+@contextmanager
+def suppress_success() -> Iterator[None]:
+    """Several processes end with their exit code, also with 0."""
+    try:
+        yield
+    except SystemExit as left:
+        if left.code:
+            raise
+
+
+def check_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parse a command of ours with the real parser, without running it."""
+    words = shlex.split(command, comments=True)
+    _, verb, rest = find_verb(words)
+    module = importlib.import_module(f"ssno.cli.{verb.module}")
+    if verb.raw:
+        monkeypatch.setattr(module, "read_run", lambda path: Run())  # the file of --config is the user's
+        monkeypatch.setattr(module, "read_description", lambda path: {})
+        first, _ = module.first_options(rest)
+        assert module.parse(rest).run().model.name == (first.model or "ssno").partition(":")[0]
+        return
+    called: list[dict[str, object]] = []
+    function = functools.wraps(getattr(module, verb.function))(lambda *_, **options: called.append(options))
+    monkeypatch.setattr(module, verb.function, function)
+    main(words)
+    assert len(called) == 1
+
+
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
@@ -71,15 +118,11 @@ def test_every_block_runs_and_prints_what_the_page_shows(page: Path, tmp_path: P
     names: dict[str, object] = {"__name__": "__main__"}
     everything = printed = ""
     for kind, block in blocks(page):
-        if kind == "python":
-            exec(compile(block, page.name, "exec"), names)
-        elif kind == "sh":
-            for line in block.strip().splitlines():
-                main(shlex.split(line, comments=True)[1:])
-        elif kind == "text":
+        if kind == "text":
             for line in filter(None, map(squeezed, block.splitlines())):
                 assert line.startswith("──") or line in squeezed(printed), line
             continue
+        run_block(kind, block, names, page=page.name)
         printed = capsys.readouterr().out
         everything += printed
     assert PRINTED.get(page.name, "") in everything
@@ -91,7 +134,9 @@ def test_every_block_runs_and_prints_what_the_page_shows(page: Path, tmp_path: P
 def commands_on(page: Path) -> list[str]:
     """The commands of ours in blocks for a shell."""
     shell = "\n".join(block for kind, block in blocks(page) if kind in ("bash", "sh"))
-    return [line.removesuffix(" &") for line in re.findall(r"^ssno (.+)$", shell, re.MULTILINE)]
+    return [
+        line.removesuffix(" &") for line in re.findall(r"^(?:\w+=\S+ |torchrun .* -m )?ssno (.+)$", shell, re.MULTILINE)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,19 +145,7 @@ def commands_on(page: Path) -> list[str]:
     ids=lambda part: str(part)[-60:],
 )
 def test_every_command_parses(page: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = shlex.split(command, comments=True)
-    _, verb, rest = find_verb(words)
-    module = importlib.import_module(f"ssno.cli.{verb.module}")
-    if verb.raw:
-        monkeypatch.setattr(module, "read_run", lambda path: Run())  # the file of --config is the user's
-        first, _ = module.first_options(rest)
-        assert module.parse(rest).run().model.name == (first.model or "ssno").partition(":")[0]
-        return
-    called: list[dict[str, object]] = []
-    function = functools.wraps(getattr(module, verb.function))(lambda *_, **options: called.append(options))
-    monkeypatch.setattr(module, verb.function, function)
-    main(words)
-    assert len(called) == 1
+    check_parses(command, monkeypatch)
 
 
 def test_the_readme_looks_at_the_run_that_it_trains() -> None:
