@@ -12,7 +12,7 @@ from ssno.data.datasets import DATASETS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
+PROGRAMS = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "skills" / "ssno" / "SKILL.md"]
 
 
 def code_of(path: Path) -> str:
