@@ -52,6 +52,11 @@ class Demo:
     hidden_channels: int = 32
     d_state: int = 32
 
+    @staticmethod
+    def tiny() -> "Demo":
+        """Sizes that fit into seconds."""
+        return Demo(trajectories=8, held_out=4, epochs=1, hidden_channels=8, d_state=8)
+
     def models(self) -> dict[str, OperatorConfig]:
         """The trained models; the recipe sets both up for a periodic equation."""
         small = SSNOConfig(hidden_channels=self.hidden_channels, d_state=self.d_state, head_channels=128)
