@@ -106,7 +106,7 @@ def measure(run: RunFolder) -> dict[str, Any]:
         return {
             "metric": metric,
             "steps": steps,
-            "given": len(plan_of.given),
+            "given": len(plan_of.input_frames),
             "predicted": len(plan_of.predicted),
             "scores": {name: _plain(one) for name, one in scores.items()},
             "long": None if steady or data.context_fields else _long(run, data, len(plan_of.predicted)),
@@ -131,7 +131,7 @@ def _plain(scores: Scores) -> dict[str, Any]:
 def _long(run: RunFolder, data: Any, predicted: int) -> dict[str, Any]:
     """When forecasts far beyond the training trajectories diverge."""
     frames = data.read(range(2)).state
-    given = len(run.forecaster.window.plan(len(data.times)).given)
+    given = len(run.forecaster.window.plan(len(data.times)).input_frames)
     steps = LONGER * predicted
     made = rollout(run.forecaster, frames[:, :given], steps)
     first = divergence_step(made, largest_values(frames)).tolist()
