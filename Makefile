@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test verify bench dist clean
+.PHONY: install demo test verify bench docs docs-serve dist clean
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -37,9 +37,17 @@ verify: install
 bench: install
 	$(BIN)/python -m benchmarks
 
+# The documentation, into site/: generated pages first, then a strict build. `docs-serve` also shows it on a local address.
+docs: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python docs/scripts/site.py
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site
+
 # The wheel, into dist/.
 dist: install
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist site docs/gallery docs/live docs/reference

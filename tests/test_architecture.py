@@ -1,4 +1,4 @@
-"""Packages point one way: a lower package never imports a higher one. The README maps them, and src stays small."""
+"""Packages point one way: a lower package never imports a higher one. A design note maps them, and src stays small."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssno"
-README = SOURCE.parents[1] / "README.md"
+MAP = SOURCE.parents[1] / "docs" / "design" / "code.md"
 # Python in src: lines are lowered as it shrinks, to the 35,500 of CONTRIBUTING.md.
 MOST_FILES, MOST_LINES = 250, 42_500
 
@@ -67,17 +67,17 @@ def test_lower_packages_never_import_higher_ones() -> None:
     assert not offences, offences
 
 
-def test_the_readme_lists_every_package_once_below_what_it_imports() -> None:
-    listed = re.findall(r"^\| `ssno\.(\w+)` \|", README.read_text(), flags=re.M)
+def test_the_map_lists_every_package_once_below_what_it_imports() -> None:
+    listed = re.findall(r"^\| `ssno\.(\w+)` \|", MAP.read_text(), flags=re.M)
     assert sorted(listed) == sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
     assert not [name for place, name in enumerate(listed) if not ALLOWED[name] <= set(listed[:place])]
 
 
-def test_the_readme_answers_where_things_are_in_at_most_three_files() -> None:
-    section = README.read_text().partition("## Where is ...")[2].partition("\n## ")[0]
+def test_the_map_answers_where_things_are_in_at_most_three_files() -> None:
+    section = MAP.read_text().partition("## Where is ...")[2].partition("\n## ")[0]
     answers = [re.findall(r"\]\(([^)#]+)", line) for line in section.splitlines() if "](" in line]
     assert len(answers) == 5
-    assert all(1 <= len(files) <= 3 and all((README.parent / name).is_file() for name in files) for files in answers)
+    assert all(1 <= len(files) <= 3 and all((MAP.parent / name).is_file() for name in files) for files in answers)
 
 
 def test_src_stays_within_its_counts() -> None:

@@ -213,11 +213,11 @@ def read_finding(path: Path) -> Mapping[str, Any]:
 
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; columns without any content are left out."""
+    """A table in Markdown; columns without any content are left out, spreads stay on the line of their mean."""
     columns = [place for place in range(len(headings)) if any(row[place] for row in rows)]
     lines = [
         [headings[place] for place in columns],
         ["---"] * len(columns),
-        *([row[place] for place in columns] for row in rows),
+        *([row[place].replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}") for place in columns] for row in rows),
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
