@@ -7,17 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 
 from ssno.cli.main import main
-from ssno.cli.train import parse, run_name
+from ssno.cli.train import parse, report_check, run_name
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.runs.run import Run, read_run
+from ssno.training.checks import ResumeCheck
 from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, launch
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
@@ -337,12 +339,32 @@ def assert_equal_runs(first, second) -> None:
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
 
 
+def described(*, memory: int = 4, **more) -> dict:
+    """A run as a config file describes it."""
+    model = SSNOConfig.tiny().to_json()
+    model["memory"]["window"] = memory
+    train = {"epochs": 1, "batch_size": 8}
+    return {"data": {"name": "waves.npy", "axes": "batch time x"}, "train": train, "model": model, **more}
+
+
 def test_check_resume_proves_it_on_the_users_run(here, capsys) -> None:
-    ssno("--check-resume", "--json")
+    (here / "run.json").write_text(json.dumps(described(memory=2, window={"size": 2})))
+    main(["train", "--config", "run.json", "--check-resume", "--json"])
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["exact"] is True
     assert verdict["tensors"] > 50
     assert not (here / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("different", "told"),
+    [((), "Exact: killed after step 3 of 8"), (("head.weight",), "Not exact: 1 of 60 differ: head")],
+)
+def test_the_check_of_resuming_is_told_in_words(monkeypatch, capsys, different, told) -> None:
+    monkeypatch.setattr("ssno.cli.train.check_resume", lambda run: ResumeCheck(3, 8, 60, different))
+    with pytest.raises(SystemExit) if different else nullcontext():
+        report_check(Run(), as_json=False)
+    assert capsys.readouterr().out.startswith(told)
 
 
 @pytest.mark.parametrize("optimizer", ["soap", pytest.param("muon", marks=pytest.mark.verify)])
@@ -443,21 +465,13 @@ def test_a_run_is_named_after_the_dataset_or_the_folder_it_reads(tmp_path) -> No
 
 
 def test_a_window_that_a_config_file_states_is_kept_if_it_fits(here, capsys) -> None:
-    window = {"size": 2}
-    train = {"epochs": 1, "batch_size": 8}
-    description = {"data": {"name": "waves.npy", "axes": "batch time x"}, "train": train, "window": window}
-    description["model"] = SSNOConfig.tiny().to_json()
-    (here / "run.json").write_text(json.dumps(description))
+    (here / "run.json").write_text(json.dumps(described(window={"size": 2})))
     with pytest.raises(SystemExit, match="2"):
         main(["train", "--config", "run.json", "--name", "other"])
     assert "`window.size` is 2" in capsys.readouterr().err
-    description["model"]["memory"]["window"] = 2
-    (here / "run.json").write_text(json.dumps(description))
+    (here / "run.json").write_text(json.dumps(described(memory=2, window={"size": 2})))
     main(["train", "--config", "run.json", "--name", "kept"])
     assert read_run(here / "runs" / "kept").window.size == 2
-    main(["train", "--config", "run.json", "--check-resume"])
-    assert "Exact" in capsys.readouterr().out
-    del description["window"], description["model"]["memory"]
-    (here / "run.json").write_text(json.dumps(description))
+    (here / "run.json").write_text(json.dumps(described()))
     main(["train", "--config", "run.json", "--name", "derived"])
     assert read_run(here / "runs" / "derived").window.size == SSNOConfig.tiny().frames_seen() == 4

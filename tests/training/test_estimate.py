@@ -64,7 +64,10 @@ def test_disk_is_that_of_the_run(tmp_path, waves, valid_waves, ema) -> None:
     assert disk(task_for(wide, waves, **options)) == pytest.approx(written, rel=0.1)
 
 
-def test_the_benchmark_compares_a_forecast_with_a_training() -> None:
+def test_the_benchmark_compares_a_forecast_with_a_training(monkeypatch) -> None:
+    """In this process: `test_memory_forecast.py` starts such children."""
+    dry_run = import_module("benchmarks.dry_run")
+    monkeypatch.setattr(dry_run, "child", lambda what, *given: getattr(dry_run, what)(*given))
     row = compare(replace(CASES[1], trajectories=4, frames=8, options={"epochs": 1}), "processor")
     assert row["forecast_seconds"] > 0
     assert row["ratio"] == row["forecast_seconds"] / row["measured_seconds"]
