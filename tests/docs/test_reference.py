@@ -61,7 +61,7 @@ def test_an_example_gives_what_it_shows(name: str, tmp_path: Path, monkeypatch: 
 def test_a_page_shows_signature_fields_methods_and_example() -> None:
     page = reference.package_page("ssno.data")
     assert "load_dataset(\n    name_or_path: str | Path,\n    split: str = 'train',\n    *,\n" in page
-    assert "| `given` | `int` | `10` | Input frames of protocol fno. |" in page
+    assert "| `input_frames` | `int` | `10` | Input frames of protocol fno. |" in page
     assert "**`.select`**" in page
     assert "Example:" in page
     node = ast.parse("def f(a, *rest: int, b=1, **more): ...").body[0]
