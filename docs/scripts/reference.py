@@ -137,18 +137,18 @@ def entry(one: PublicName, shown: dict[str, str]) -> str:
     """A name: signature, documentation, fields, methods, example, source."""
     lines = [f"## `{one.name}` {{ #{anchor(one.name)} }}\n"]
     if isinstance(one.node, ast.FunctionDef):
-        lines.append(f"```python\n{signature(one.node, one.name)}\n```\n")
+        lines.append(f"```py\n{signature(one.node, one.name)}\n```\n")
     elif isinstance(one.node, ast.ClassDef):
-        lines.append(f"```python\n{class_line(one.node, one.name)}\n```\n")
+        lines.append(f"```py\n{class_line(one.node, one.name)}\n```\n")
     elif one.node is not None:
-        lines.append(f"```python\n{shorten(ast.unparse(one.node))}\n```\n")
+        lines.append(f"```py\n{shorten(ast.unparse(one.node))}\n```\n")
     lines.append(markdown(one.documentation) + "\n")
     if isinstance(one.node, ast.ClassDef):
         lines += [fields_table(one), *methods(one)]
     if example := examples().get(one.package, {}).get(one.name):
         first = shown.setdefault(example, one.name)
         lines.append(
-            f"Example:\n\n```python\n{example}\n```\n"
+            f"Example:\n\n```pycon\n{example}\n```\n"
             if first == one.name
             else f"Example: with [`{first}`](#{anchor(first)}).\n"
         )
@@ -249,7 +249,7 @@ def methods(one: PublicName) -> Iterator[str]:
         if any(ast.unparse(mark).endswith("property") for mark in node.decorator_list):
             yield f"- `.{node.name}`: {first_line(text)}"
             continue
-        yield f"\n**`.{node.name}`**\n\n```python\n{signature(node, node.name, method=True)}\n```\n\n{markdown(text)}\n"
+        yield f"\n**`.{node.name}`**\n\n```py\n{signature(node, node.name, method=True)}\n```\n\n{markdown(text)}\n"
 
 
 def inherited(kind: type, name: str) -> str:
