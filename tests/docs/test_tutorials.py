@@ -19,7 +19,7 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 COMING_FROM = sorted((ROOT / "docs" / "coming-from").glob("*.md"))
 SKILL = ROOT / "skills" / "ssno" / "SKILL.md"
 PAGES = [*TUTORIALS, *COMING_FROM, SKILL]
-SLOW = {"compare", "export-a-model", "fine-tune", "several-gpus"}  # 6 to 12 s each
+SLOW = {"compare", "export-a-model", "fine-tune", "other-grids", "several-gpus"}  # 5 to 12 s each
 DURATION = re.compile(r"\b\d[\d.]* (?:ms|s|min|h)\b|\b\d\d:\d\d:\d\d\b")
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 
