@@ -20,7 +20,7 @@ import tyro
 
 ROOT = Path(__file__).parents[2]
 DOCS, STAGED, SITE = ROOT / "docs", ROOT / "build" / "docs", ROOT / "site"
-LIVE = ("ks-0.1-64", "burgers-64", "torus-li-64")
+LIVE = ("ks-attractor-64", "ks-0.1-64", "burgers-64", "torus-li-64")
 """Bundled checkpoints with a page on which they run in the browser."""
 SECTIONS = {
     "Manual": "manual",

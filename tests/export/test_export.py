@@ -23,7 +23,7 @@ from ssno.runs.open import open_run
 
 GRID = (12, 8)
 STEPS = {"burgers-64": 0.07, "ce-rm-64": 0.2, "ks-0.1-64": 0.1, "kt-foil": 1, "swe-32": 3600, "torus-li-64": 1}
-STEPS["torus-vis-force-64"] = 1
+STEPS |= {"torus-vis-force-64": 1, "ks-attractor-64": 0.1}
 
 
 def forecaster_of(name: str = "ssno", *, axes: int = 1, context: tuple[str, ...] = (), **options) -> Forecaster:
@@ -290,7 +290,8 @@ def test_bundled_checkpoints_say_what_they_were_trained_on(name):
     described = run.config["data"]["train"]
     assert run.licence == "MIT"
     assert run.grid is not None
-    assert (run.time_step, described["name"]) == (pytest.approx(STEPS[name]), run.config["stated"]["dataset"])
+    assert run.time_step == pytest.approx(STEPS[name])
+    assert run.config["stated"]["dataset"].startswith(described["name"])
     assert tuple(described["fields"]) == run.forecaster.normalisers.state.fields
     assert tuple(described["spacing"]) == run.forecaster.spacing
     assert described["shape"][1] == run.forecaster.envelope.frames

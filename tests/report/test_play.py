@@ -66,7 +66,9 @@ def test_an_earlier_page_is_replaced_and_another_file_is_not(run, tmp_path, caps
     assert (tmp_path / "play.html").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("name", "equation", "grid"), [("burgers-64", "burgers", [64]), ("ks-0.1-64", "ks", [64])])
+@pytest.mark.parametrize(
+    ("name", "equation", "grid"), [("burgers-64", "burgers", [64]), ("ks-attractor-64", "ks", [64])]
+)
 def test_a_bundled_checkpoint_needs_no_other_words(name, equation, grid) -> None:
     page = describe_page(open_run(name))
     assert (page["equation"], page["grid"], page["name"]) == (equation, grid, name)
@@ -116,7 +118,7 @@ def test_a_bundled_checkpoint_with_context_fields_is_refused() -> None:
 
 
 def test_a_run_without_an_equation_asks_for_one(run) -> None:
-    with pytest.raises(ValueError, match="Supported datasets: ks, burgers, torus-li.*--dataset"):
+    with pytest.raises(ValueError, match="Supported datasets: ks, ks-attractor, burgers, torus-li.*--dataset"):
         describe_page(open_run(run), dataset="heat")
     with pytest.raises(ValueError, match="does not record the viscosity.*--viscosity"):
         describe_page(open_run(run), dataset="ks")

@@ -26,7 +26,7 @@ def play(
     Args:
         run: Folder of a training run, or the name of a bundled checkpoint.
         out: The file. An earlier page is replaced, no other file.
-        dataset: The dataset of training (ks, burgers, torus-li), if the run does not record it.
+        dataset: The dataset of training (ks, ks-attractor, burgers, torus-li), if the run does not record it.
         viscosity: The viscosity of the training data, if the run does not record it.
         json: Print where the page is as JSON.
     """

@@ -56,7 +56,7 @@ def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int) ->
     """
     read = data.read(range(len(data)))
     frames = read.state
-    inputs = forecaster.window.size
+    inputs = forecaster.window.frames_seen
     truth, times = frames[:, inputs:], torch.as_tensor(data.times[inputs:] - data.times[inputs - 1])
     context = read.context
     if context.shape[1] < inputs + steps and bool((context == context[:, :1]).all()):

@@ -28,7 +28,7 @@ from ssno.layers.block import DiscretisedKernels
 from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNO
 from ssno.pde.problems.burgers import Burgers
-from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
+from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
 from ssno.pde.problems.problem import Problem
 from ssno.pde.problems.torus import FORCE, LI_WAVES, Torus, TorusLi
 from ssno.pde.vorticity import COURANT
@@ -44,6 +44,7 @@ BUILD = (
 """The command that makes engine.wasm, in the folder of engine.c (Debian: apt-get install clang lld)."""
 EQUATIONS = {
     "ks": ("ks", "Kuramoto-Sivashinsky", "uₜ + u uₓ + uₓₓ + ν uₓₓₓₓ = 0"),
+    "ks-attractor": ("ks", "Kuramoto-Sivashinsky, stationary chaos", "uₜ + u uₓ + uₓₓ + ν uₓₓₓₓ = 0"),
     "burgers": ("burgers", "Burgers", "uₜ + u uₓ = (ν / π) uₓₓ"),
     "torus-li": ("torus", "Navier-Stokes on the torus", "ωₜ + u · ∇ω = ν Δω + f"),
 }
@@ -71,7 +72,7 @@ class Physics:
 def make_play(run: RunFolder, out: Path, *, dataset: str | None = None, viscosity: float | None = None) -> Path:
     """Write the page of a run and return its path; an earlier page is replaced, no other file.
 
-    `dataset` (ks, burgers, torus-li) and `viscosity` are the run's own unless its config does not record them.
+    `dataset` (ks, ks-attractor, burgers, torus-li) and `viscosity` are the run's own unless its config does not record them.
     """
     check_replaceable(out, PAGE, option="--out")
     page = describe_page(run, dataset=dataset, viscosity=viscosity)
@@ -102,7 +103,7 @@ def describe_page(run: RunFolder, *, dataset: str | None = None, viscosity: floa
         "field": units.fields[0],
         "grid": list(physics.grid),
         "length": problem.axes[0].length,
-        "dt": physics.time_step,
+        "dt": round(physics.time_step, 12),
         "first_time": float(physics.times[0]),
         "input_frames": max(1, len(plan.input_frames)),
         "trained_frames": len(physics.times),
@@ -174,6 +175,7 @@ def find_physics(run: RunFolder, dataset: str | None, viscosity: float | None) -
     assert isinstance(problem, KuramotoSivashinsky | Burgers | TorusLi)
     index = parse_index(options.time_index) if options is not None and options.time_index else None
     times = problem.times[index or dataset_conventions(name).frames_of(len(problem.times))]
+    times = times[: options.segment] if options is not None and options.segment else times
     spacing = run.forecaster.spacing
     grid = run.grid
     if grid is None and spacing is not None:
@@ -235,7 +237,11 @@ def initial_states(run: RunFolder, physics: Physics) -> tuple[Float[np.ndarray, 
             return data.read(range(SAMPLES)).state[:, 0, 0].numpy(), f"test data {data.name}"
     except (OSError, ValueError):
         pass  # bundled checkpoints come without their data
-    problem: Problem = replace(physics.problem, frames=1 if isinstance(physics.problem, Torus) else 2)
+    problem: Problem = physics.problem
+    if isinstance(problem, KuramotoSivashinskyAttractor):  # two frames after its warm-up
+        problem = replace(problem, frames=2, end_time=problem.warm_up + problem.frame_interval)
+    else:
+        problem = replace(problem, frames=1 if isinstance(problem, Torus) else 2)
     rng = np.random.Generator(np.random.Philox(SEED))
     state = problem.solve([problem.draw(rng) for _ in range(SAMPLES)]).state[:, 0, 0]
     every = state.shape[1] // physics.grid[0]
