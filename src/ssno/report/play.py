@@ -72,7 +72,7 @@ class Physics:
 def make_play(run: RunFolder, out: Path, *, dataset: str | None = None, viscosity: float | None = None) -> Path:
     """Write the page of a run and return its path; an earlier page is replaced, no other file.
 
-    `dataset` (ks, ks-attractor, burgers, torus-li) and `viscosity` are the run's own unless its config does not record them.
+    `dataset` (ks, ks-attractor, burgers, torus-li) and `viscosity` are the run's own; give what its config lacks.
     """
     check_replaceable(out, PAGE, option="--out")
     page = describe_page(run, dataset=dataset, viscosity=viscosity)
