@@ -106,7 +106,6 @@ HORIZON = Experiment(
         cell=run_of,
         chosen=in_study,
         metrics=METRICS,
-        judged_by=dict.fromkeys(("tiny", "cpu", "tenth", "paper"), "long/diverged"),
         more_verdicts=bounded,
     ),
 )

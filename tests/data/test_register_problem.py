@@ -17,7 +17,7 @@ from ssno.data.windows import CONVENTIONS, Defaults, dataset_conventions
 from ssno.pde import Axis, Parameters, SpectralEquation, SpectralGrid, SpectralProblem, convection_equation
 
 ORIGIN: dict[str, str | int] = {"ssno": "test", "commit": "test"}
-PAGE = Path(__file__).parents[2] / "docs" / "solvers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "manual" / "solvers.md"
 
 
 @dataclass(frozen=True)

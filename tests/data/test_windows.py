@@ -78,7 +78,7 @@ def test_score_last_compares_different_windows_on_the_same_frames() -> None:
     [
         ({"protocol": "first-k"}, "`protocol` must be one of"),
         ({"size": -1}, "`size` of the window must be at least 0, got -1"),
-        ({"given": 0}, "`given` must be at least 1"),
+        ({"input_frames": 0}, "`input_frames` must be at least 1"),
         ({"horizon": 0}, "`horizon` must be at least 1"),
         ({"score_last": 0}, "`score_last` must be at least 1"),
     ],

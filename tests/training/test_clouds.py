@@ -90,12 +90,12 @@ def test_points_are_drawn_by_seed_epoch_and_step_alone() -> None:
         for chosen in ([0, 1, 2, 3], [1, 3])
     )
     assert whole.inputs.shape == (4, 1, 3, 40)
-    assert torch.equal(whole.targets[[1, 3]], half.truth)
+    assert torch.equal(whole.targets[[1, 3]], half.targets)
     assert whole.wall is not None
     assert half.wall is not None
     assert torch.equal(whole.wall[[1, 3]], half.wall)
     expected = at_points(data.read([1]), first).state
-    torch.testing.assert_close(forecaster.normalisers.state.decode(half.truth[:1]), expected[:, 1:])
+    torch.testing.assert_close(forecaster.normalisers.state.decode(half.targets[:1]), expected[:, 1:])
 
 
 def test_the_loss_weighs_volume_and_wall_apart() -> None:

@@ -70,7 +70,7 @@ def test_unknown_recipes_are_refused() -> None:
 
 
 def test_unknown_options_are_refused_by_name(waves) -> None:
-    with pytest.raises(TypeError, match="Unknown option of training `epoch`. Did you mean `?'?epochs"):
+    with pytest.raises(TypeError, match="`train` has no option `epoch`. Did you mean `epochs`"):
         train(SSNOConfig.tiny(), waves, epoch=3)
 
 
