@@ -10,7 +10,8 @@ from ssno.cli.main import VERBS, main
 from ssno.cli.parser import computing_on, parse, with_device
 from ssno.data.load import DataOptions
 
-COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "bench", "reproduce", "sweep", "demo", "publish"]
+COMPUTING = ["train", "evaluate", "predict", "rollout", "inspect", "report", "publish", "bench", "reproduce", "sweep"]
+COMPUTING += ["demo"]
 
 
 @pytest.mark.parametrize("verb", COMPUTING)
