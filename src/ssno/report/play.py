@@ -237,16 +237,19 @@ def initial_states(run: RunFolder, physics: Physics) -> tuple[Float[np.ndarray, 
             return data.read(range(SAMPLES)).state[:, 0, 0].numpy(), f"test data {data.name}"
     except (OSError, ValueError):
         pass  # bundled checkpoints come without their data
-    problem: Problem = physics.problem
-    if isinstance(problem, KuramotoSivashinskyAttractor):  # two frames after its warm-up
-        problem = replace(problem, frames=2, end_time=problem.warm_up + problem.frame_interval)
-    else:
-        problem = replace(problem, frames=1 if isinstance(problem, Torus) else 2)
+    problem = replace(physics.problem, **_shortened(physics.problem))  # type: ignore[arg-type]
     rng = np.random.Generator(np.random.Philox(SEED))
     state = problem.solve([problem.draw(rng) for _ in range(SAMPLES)]).state[:, 0, 0]
     every = state.shape[1] // physics.grid[0]
     thinned = state[(slice(None), *(slice(None, None, every),) * (state.ndim - 1))]
     return thinned, f"our solver, seed {SEED}"
+
+
+def _shortened(problem: Problem) -> dict[str, float]:
+    """Options for a single frame, or two where a solver needs them."""
+    if isinstance(problem, KuramotoSivashinskyAttractor):
+        return {"frames": 2, "end_time": problem.warm_up + problem.frame_interval}
+    return {"frames": 1 if isinstance(problem, Torus) else 2}
 
 
 def _text(values: np.ndarray) -> str:
