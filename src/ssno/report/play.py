@@ -245,7 +245,7 @@ def initial_states(run: RunFolder, physics: Physics) -> tuple[Float[np.ndarray, 
     return thinned, f"our solver, seed {SEED}"
 
 
-def _shortened(problem: Problem) -> dict[str, float]:
+def _shortened(problem: Problem) -> dict[str, int | float]:
     """Options for a single frame, or two where a solver needs them."""
     if isinstance(problem, KuramotoSivashinskyAttractor):
         return {"frames": 2, "end_time": problem.warm_up + problem.frame_interval}
