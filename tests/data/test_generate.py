@@ -271,3 +271,10 @@ def test_the_manifest_of_stationary_data_has_their_mean_and_deviation(tmp_path) 
     found = read_manifest(tmp_path / "ks")["statistics"]["u"]
     np.testing.assert_allclose([found["mean"], found["deviation"]], [frames.mean(), frames.std()], atol=1e-6)
     assert verify(tmp_path / "ks").fine
+
+
+def test_stationary_data_without_training_trajectories_have_no_statistics(tmp_path) -> None:
+    options = {"frames": 2, "warm_up": 0.2, "end_time": 0.4, "solver_points": 128, "step": 0.02}
+    generate(build_plan("ks-attractor", "tiny", counts={"train": 0, "valid": 0}, **options), tmp_path / "ks", workers=1)
+    assert "statistics" not in read_manifest(tmp_path / "ks")
+    assert len(load_dataset(tmp_path / "ks", "test")) == 2

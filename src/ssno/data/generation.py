@@ -316,7 +316,8 @@ def seal_folder(plan: Plan, folder: Path) -> None:
     entries = finished_shards(folder, plan.shards())
     listed = [entries[shard.path] for shard in plan.shards()]
     if not (folder / MANIFEST).is_file() or entries_of(read_manifest(folder)) != listed:
-        statistics = training_statistics(folder, plan, listed) if plan.problem.stationary else None
+        known = plan.problem.stationary and plan.counts["train"] > 0
+        statistics = training_statistics(folder, plan, listed) if known else None
         write_manifest(folder, description=plan.description(), entries=listed, statistics=statistics)
     for leftover in (*folder.glob("*.partial"), *folder.glob("*/*.partial")):
         leftover.unlink(missing_ok=True)
