@@ -30,6 +30,7 @@ from ssno.report.page import (
     mean_spectrum,
     no_spectrum,
     overview,
+    reading,
     summary,
     typical,
 )
@@ -342,3 +343,9 @@ def test_spectra_between_walls_run_along_the_periodic_axes() -> None:
     assert no_spectrum(box) == "No energy spectra: no axis is periodic."
     assert "regular grid" in no_spectrum(replace(channel, geometry=SPHERE))
     assert "masked points" in no_spectrum(replace(channel, mask="solid", context_fields=("solid",)))
+
+
+def test_the_report_says_how_long_the_training_waited_for_frames() -> None:
+    lines = [{"read_mb_per_s": rate, "waited": share} for rate, share in ((50.0, 0.9), (120.0, 0.25), (100.0, 0.2))]
+    assert reading(lines) == " Frames were read at 100 MB/s, and the training waited 25% of the time (median epoch)."
+    assert reading([{"train_loss": 0.1}]) == "", "all was in memory"

@@ -20,6 +20,7 @@ from ssno.training.train import train
     [
         ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
         ({"epochs": 10**12}, "`epochs` must be at most 10000000, got 1000000000000"),
+        ({"shuffle_buffer": -1}, "`shuffle_buffer` must not be negative, got -1"),
         ({"num_workers": 10**6}, "`num_workers` must be at most 256, got 1000000"),
         ({"noise_std": -1.0}, "`noise_std` must not be negative, got -1.0"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0"),

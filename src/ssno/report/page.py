@@ -6,6 +6,7 @@ The page forbids itself every connection (Content-Security-Policy), so it shows 
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -340,10 +341,18 @@ def error_pictures(report: RunReport) -> list[Picture]:
             picture(
                 lambda: loss_curves({evaluation.name: lines}),
                 "Training loss and validation error over epochs",
-                caption="Training loss, and rollout error on the validation data.",
+                caption=f"Training loss, and rollout error on the validation data.{reading(lines)}",
             )
         )
     return pictures if no_spectrum(report.data) else [*pictures, spectrum(report)]
+
+
+def reading(lines: Sequence[Mapping[str, Any]]) -> str:
+    """How fast loader processes delivered frames and how long the training waited; nothing if all was in memory."""
+    if not (read := [line for line in lines if "waited" in line]):
+        return ""
+    rate, waited = (statistics.median(line[name] for line in read) for name in ("read_mb_per_s", "waited"))
+    return f" Frames were read at {rate:.4g} MB/s, and the training waited {waited:.0%} of the time (median epoch)."
 
 
 def no_spectrum(data: Trajectories) -> str:

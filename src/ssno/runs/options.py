@@ -214,6 +214,9 @@ class TrainOptions:
     """Epochs between evaluations."""
     num_workers: int = 0
     """Processes that read batches from disk, for data larger than memory; 0 reads all data into memory at the start."""
+    shuffle_buffer: int = 0
+    """Read files in order, in blocks, and shuffle within a buffer of so many trajectories, for data larger than memory;
+    0 shuffles all and reads each trajectory by itself."""
     seed: int = 0
     """Weights, shuffling, noise and dropout follow from it."""
     keep_every: int = 0
@@ -229,7 +232,7 @@ class TrainOptions:
             if getattr(self, name) > most:
                 raise ValueError(f"`{name}` must be at most {most}, got {getattr(self, name)}.")
         require_seed(self.seed)
-        counts = ("patience", "num_workers", "keep_every", "points_per_step")
+        counts = ("patience", "num_workers", "shuffle_buffer", "keep_every", "points_per_step")
         for name in ("weight_decay", "grad_clip", "noise_std", "save_seconds", "surface_weight", *counts):
             if getattr(self, name) < 0:
                 raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")

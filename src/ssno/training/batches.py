@@ -1,14 +1,18 @@
 """Which trajectories come when: a function of (seed, epoch), whatever the number of workers or processes.
 
-An epoch is one permutation cut into batches. Resuming in the middle of an epoch is starting at a later batch of the
-same permutation. With several processes each takes its share of every batch.
+An epoch is one permutation cut into batches, of all trajectories or within a buffer (`ssno.training.streaming`).
+Resuming in the middle of an epoch is starting at a later batch of the same permutation. With several processes each
+takes its share of every batch.
 """
 
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -20,6 +24,7 @@ from ssno.data.windows import context_at_steps, next_frames
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import apply_mask
 from ssno.runs.options import Stage
+from ssno.training.streaming import batches_of, block_size, needed, streamed_order
 
 # A batch made ready for the loss: pieces of trajectories, or their images, normalised, with noise, true frames chosen.
 #
@@ -207,8 +212,12 @@ class Batch(NamedTuple):
 
 def epoch_batches(count: int, batch_size: int, *, seed: int, epoch: int) -> list[list[int]]:
     """The batches of an epoch over `count` trajectories, the last one perhaps smaller."""
-    order = torch.randperm(count, generator=sample_generator(seed, epoch, ORDER)).tolist()
-    return [order[first : first + batch_size] for first in range(0, count, batch_size)]
+    return cut(torch.randperm(count, generator=sample_generator(seed, epoch, ORDER)).tolist(), batch_size)
+
+
+def cut(order: list[int], batch_size: int) -> list[list[int]]:
+    """An order in batches."""
+    return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
 
 def share(batch: list[int], *, rank: int, world: int) -> list[int]:
@@ -216,8 +225,28 @@ def share(batch: list[int], *, rank: int, world: int) -> list[int]:
     return batch[rank::world]
 
 
+@dataclass
+class Reading:
+    """What loader processes delivered of an epoch so far, and how long the training waited for it."""
+
+    read: int = 0
+    """Bytes of float32 frames."""
+    waited: float = 0.0
+    """Seconds."""
+    began: float = field(default_factory=time.monotonic)
+
+    def rates(self) -> dict[str, float]:
+        """For the log: megabytes per second, and the share of the time that was spent waiting for them."""
+        seconds = max(time.monotonic() - self.began, 1e-9)
+        return {"read_mb_per_s": self.read / 1e6 / seconds, "waited": self.waited / seconds}
+
+
 class BatchSource:
-    """Hands out batches of an epoch, read here or by loader processes, each on one of the `grids`."""
+    """Hands out batches of an epoch, read here or by loader processes, each on one of the `grids`.
+
+    With a `buffer` of so many trajectories, files are read in order and shuffled within it; `files` says in which every
+    trajectory is, if the data no longer do because they were read into memory.
+    """
 
     def __init__(
         self,
@@ -226,13 +255,23 @@ class BatchSource:
         batch_size: int,
         seed: int,
         grids: Sequence[int] = (),
+        buffer: int = 0,
+        files: Int[np.ndarray, " n"] | None = None,
         workers: int = 0,
         rank: int = 0,
         world: int = 1,
     ):
         self.count, self.batch_size, self.seed = len(data), batch_size, seed
-        self.rank, self.world = rank, world
+        self.buffer, self.rank, self.world = buffer, rank, world
         self.views = on_grids(data, grids)
+        self.files = data.rows[:, 0] if files is None else files
+        if buffer and len(self.views) > 1:
+            raise ValueError(
+                f"`shuffle_buffer` is {buffer} and `grids` {tuple(grids)}: a buffer holds trajectories on one grid. "
+                "Leave one of them out."
+            )
+        self.block = block_size(data, buffer)
+        self.reading = Reading()
         self.schedule = _Schedule()
         self.loader: DataLoader[Any] | None = None
         if workers:
@@ -252,21 +291,43 @@ class BatchSource:
 
     def epoch(self, epoch: int, *, first: int = 0) -> Iterator[Batch]:
         """Batches of an epoch from number `first` on."""
-        whole = epoch_batches(self.count, self.batch_size, seed=self.seed, epoch=epoch)[first:]
+        read: list[list[int]] = []
+        if self.buffer:
+            read, shown = streamed_order(
+                self.files, block=self.block, buffer=self.buffer, key=(self.seed, epoch, ORDER)
+            )
+            whole = cut(shown, self.batch_size)[first:]
+        else:
+            whole = epoch_batches(self.count, self.batch_size, seed=self.seed, epoch=epoch)[first:]
         mine = [share(batch, rank=self.rank, world=self.world) for batch in whole]
         # A process without a share still takes part in the step: it computes one trajectory, which weighs nothing.
         grids = [
             drawn_grid(len(self.views), seed=self.seed, epoch=epoch, batch=first + number)
             for number in range(len(whole))
         ]
-        wanted = [(grid, samples or batch[:1]) for grid, samples, batch in zip(grids, mine, whole, strict=True)]
-        if self.loader is None:
-            frames: Iterator[Frames] = (self.views[grid].read(samples) for grid, samples in wanted)
+        wanted = [samples or batch[:1] for samples, batch in zip(mine, whole, strict=True)]
+        if self.buffer:
+            blocks = needed(read, wanted)
+            frames = batches_of(blocks, self._read([0] * len(blocks), blocks), wanted)
         else:
-            self.schedule.batches = wanted
-            frames = iter(self.loader)
+            frames = self._read(grids, wanted)
         for loaded, samples, batch, grid in zip(frames, mine, whole, grids, strict=True):
-            yield Batch(Frames(*loaded), tuple(samples), len(batch), grid)
+            yield Batch(loaded, tuple(samples), len(batch), grid)
+
+    def _read(self, grids: Sequence[int], requests: Sequence[list[int]]) -> Iterator[Frames]:
+        """The trajectories of one request after the other, read ahead by loader processes if there are any."""
+        self.reading = Reading()
+        if self.loader is None:
+            yield from (self.views[grid].read(samples) for grid, samples in zip(grids, requests, strict=True))
+            return
+        self.schedule.batches = list(zip(grids, requests, strict=True))
+        frames = iter(self.loader)
+        for _ in requests:
+            since = time.monotonic()
+            loaded = Frames(*next(frames))
+            self.reading.waited += time.monotonic() - since
+            self.reading.read += sum(part.nbytes for part in loaded)
+            yield loaded
 
 
 class _Schedule:

@@ -82,6 +82,8 @@ class Loop:
             batch_size=options.batch_size,
             seed=options.seed,
             grids=options.grids,
+            buffer=options.shuffle_buffer,
+            files=task.files,
             workers=options.num_workers,
             rank=process.rank,
             world=process.world_size,
@@ -225,6 +227,7 @@ class Loop:
         """Evaluate, keep the best, decide whether to go on, save."""
         progress, options = self.progress, self.options
         values = {"train_loss": progress.loss_sum / progress.loss_count}
+        rates = self.source.reading.rates() if options.num_workers else {}
         last = epoch + 1 == options.epochs
         best = False
         if last or (epoch + 1) % options.evaluate_every == 0:
@@ -240,12 +243,12 @@ class Loop:
         self.progress = replace(
             progress, epoch=epoch + 1, batch=0, loss_sum=0.0, loss_count=0.0, finished=last or stopped_early
         )
-        self.reporter.epoch(epoch=epoch, epochs=options.epochs, values=values, best=best)
+        self.reporter.epoch(epoch=epoch, epochs=options.epochs, values=values | rates, best=best)
         if best:
             self._keep_best()
         if self.process.is_main:
             seconds = time.monotonic() - self.began_at
-            self.log.write("epoch", step=progress.step, epoch=epoch, **values, best=best, seconds=seconds)
+            self.log.write("epoch", step=progress.step, epoch=epoch, **values, **rates, best=best, seconds=seconds)
         if best:
             self._save(BEST)
         if options.keep_every and (epoch + 1) % options.keep_every == 0:

@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import nn
 
 from ssno.base.checks import did_you_mean
@@ -47,6 +49,8 @@ class Task:
     valid: Trajectories
     options: TrainOptions
     description: dict[str, Any]
+    files: Int[np.ndarray, " n"]
+    """In which file every training trajectory is, or was before it was read into memory."""
     notes: tuple[str, ...] = ()
     """What the log should say about the start."""
 
@@ -206,6 +210,7 @@ def checked(
     check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
+    files = data.rows[:, 0]
     if not options.num_workers:  # read once: statistics, batches and every validation take them from memory
         data = data.in_memory()
     if options.num_workers or not can_hold(valid):
@@ -229,7 +234,7 @@ def checked(
         # Where every trajectory has units of its own, those of others say nothing about it.
         envelope=None if options.normalisation == "per_sample_minmax" else envelope,
     )
-    return Task(forecaster, data, valid, options, description)
+    return Task(forecaster, data, valid, options, description, files)
 
 
 def can_hold(data: Trajectories) -> bool:
