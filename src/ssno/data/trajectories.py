@@ -378,6 +378,8 @@ class Trajectories:
         grid = [-(-n // step) for n, step in zip(self.parts[0].grid, self.steps, strict=True)]
         one = 8 * int(span) * (len(self.fields) + len(self.context_fields)) * prod(grid)
         longest = max(1, PIECE // one)
+        covered, inner = _as_slice(self.frame_index)
+        length = len(self.times) * covered.step if isinstance(inner, slice) else 0  # of a piece that others may follow
         start = 0
         while start < len(rows):
             part, row, first = (int(value) for value in rows[start])
@@ -388,9 +390,16 @@ class Trajectories:
                 if (here, begins) != (part, first) or not (scattered or at == row + stop - start):
                     break
                 stop += 1
-            frames, inner = _as_slice(self.frame_index + first)
-            wanted = rows[start:stop, 1] if scattered else slice(row, row + stop - start)
+            count = 1
+            while length and stop == start + count < len(rows) and count < longest:
+                if tuple(rows[stop]) != (part, row, first + count * length):
+                    break
+                stop, count = stop + 1, count + 1
+            wanted = rows[start:stop, 1] if scattered and count == 1 else slice(row, row + stop - start - count + 1)
+            frames = slice(covered.start + first, covered.stop + first + (count - 1) * length, covered.step)
             numbers = self.parts[part].read(wanted, frames, self.steps)
+            if count > 1:  # pieces of one trajectory that follow each other are read with one request, too
+                numbers = tuple(values[0].reshape(count, len(self.times), *values.shape[2:]) for values in numbers)
             yield slice(start, stop), tuple(self._reduce(values[:, inner]) for values in numbers)  # type: ignore[misc]
             start = stop
 
