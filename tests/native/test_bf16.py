@@ -49,15 +49,16 @@ def assert_rounded(mine, exact, inputs: list[Tensor], grad: Tensor, *, places: f
 
 @needs_bf16
 @layouts
+@pytest.mark.parametrize("product", [False, True])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (64, 2, 700), (5, 2, 33), (36, 1, 300)])
-def test_the_gate_is_exact_up_to_rounding(layout, sizes) -> None:
+def test_the_gate_is_exact_up_to_rounding(layout, sizes, product) -> None:
     channels, directions, positions = sizes
     y, residual = layout(torch.randn(sizes).bfloat16()), layout(torch.randn(channels, positions).bfloat16())
     weight = torch.randn(directions, 2 * channels, channels) / channels**0.5
     inputs = [y, layout(weight), torch.randn(directions, 2 * channels), residual]
     assert_rounded(
-        lambda y, w, b, r: GateFunction.apply(y, w, b, r, 2),
-        lambda y, w, b, r: plain_gate(y, w, b, residual=r, residual_weight=2),
+        lambda y, w, b, r: GateFunction.apply(y, w, b, r, 2, product),
+        lambda y, w, b, r: plain_gate(y, w, b, residual=r, residual_weight=2, product=product),
         inputs,
         layout(torch.randn(channels, positions).bfloat16()),
     )

@@ -165,27 +165,24 @@ def test_taps_cannot_be_carried() -> None:
 
 @pytest.mark.parametrize("positions", [1, 63, 700, 5000])
 @pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("residual_weight", [0, 1, 2])
-def test_gates_agree(positions, directions, residual_weight) -> None:
+@pytest.mark.parametrize(("residual_weight", "product"), [(0, False), (1, False), (2, False), (0, True), (1, True)])
+def test_gates_agree(positions, directions, residual_weight, product) -> None:
     torch.manual_seed(0)
+    options = {"residual_weight": residual_weight, "product": product}
     y = torch.randn(6, directions, positions, requires_grad=True)
     weight, bias = torch.randn(directions, 12, 6, requires_grad=True), torch.randn(directions, 12, requires_grad=True)
     residual, grad = torch.randn(6, positions, requires_grad=True), torch.randn(6, positions)
     inputs = (y, weight, bias, *([residual] if residual_weight else []))
-    expected = plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
+    expected = plain_gate(y, weight, bias, residual=residual, **options)
     slopes = torch.autograd.grad(expected, inputs, grad)
     for engine in ("torch", "fused"):
         with use(engine):
-            out = gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
+            out = gate(y, weight, bias, residual=residual, **options)
             torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
             assert_close(torch.autograd.grad(out, inputs, grad), slopes, tolerance=1e-5)
             with torch.no_grad():
-                torch.testing.assert_close(
-                    gate(y, weight, bias, residual=residual, residual_weight=residual_weight),
-                    expected,
-                    rtol=1e-5,
-                    atol=1e-5,
-                )
+                found = gate(y, weight, bias, residual=residual, **options)
+                torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_gradients_of_the_torch_engine_are_right() -> None:

@@ -29,6 +29,7 @@ from torch.nn import functional
 
 from ssno.base import require_one_of
 from ssno.layers.block import DiscretisedKernels, GatedBlock, gated_scan, scan_weights
+from ssno.layers.gate import gate
 from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions, fast_start
 from ssno.layers.pointwise import ChannelMLP, Pointwise
@@ -374,10 +375,9 @@ def multiplied(
     x: Float[Tensor, "h *points"], y: Float[Tensor, "h *points"], weights: DiscretisedKernels
 ) -> Float[Tensor, "h *points"]:
     """x + (L y + l) tanh(R y + r) with the maps of these weights."""
-    (left, right), (below, above) = weights.mix, weights.bias
-    flat = y.reshape(x.shape[0], -1)
-    first, second = torch.addmm(below[:, None], left, flat), torch.addmm(above[:, None], right, flat)
-    return torch.addcmul(x, first.view(x.shape), torch.tanh(second).view(x.shape))
+    flat, residual = y.reshape(x.shape[0], 1, -1), x.reshape(x.shape[0], -1)
+    maps, shifts = weights.mix.flatten(0, 1)[None], weights.bias.flatten()[None]  # both maps as those of one gate
+    return gate(flat, maps, shifts, residual=residual, residual_weight=1, product=True).view(x.shape)
 
 
 def without_map(block: S4DBlock) -> S4DBlock:

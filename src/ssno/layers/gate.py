@@ -5,10 +5,15 @@
 `plain_gate` is written out for PyTorch to differentiate and compile; `GateFunction` has a backward pass that keeps y
 alone and works through the positions in pieces that fit the cache; native code (`ssno.native`) does the same.
 
+`product` computes the product of two maps of the scans themselves instead, (a_d; b_d) = W_d y_d + bias_d:
+
+    out = r x + sum_d a_d tanh(b_d)
+
 Axes: h channel, g = 2h gated channel, d direction, p position. r counts residuals.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,33 +36,49 @@ def gate(
     *,
     residual: Float[Tensor, "h p"] | None = None,
     residual_weight: int = 0,
+    product: bool = False,
 ) -> Float[Tensor, "h p"]:
-    """Gate and sum all directions, and add `residual_weight` times the residual."""
-    if plain():
-        return plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight)
+    """Gate (or multiply) and sum all directions, and add `residual_weight` times the residual."""
+    if plain() or (product and not fused(y, weight, bias)):
+        return plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight, product=product)
     residual, y = residual if residual_weight else None, y.contiguous()
     if not torch.is_grad_enabled():
-        return computed_gate(y, weight, bias, residual, residual_weight)
-    return GateFunction.apply(y, weight, bias, residual, residual_weight)
+        return computed_gate(y, weight, bias, residual, residual_weight, product)
+    return GateFunction.apply(y, weight, bias, residual, residual_weight, product)
 
 
 def plain_gate(
-    y: Tensor, weight: Tensor, bias: Tensor, *, residual: Tensor | None = None, residual_weight: int = 0
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    *,
+    residual: Tensor | None = None,
+    residual_weight: int = 0,
+    product: bool = False,
 ) -> Tensor:
     """The formula, written out."""
     out = residual_weight * residual if residual_weight and residual is not None else None
     for direction, (matrix, shift) in enumerate(zip(weight, bias, strict=True)):
-        mixed = torch.addmm(shift[:, None], matrix, functional.gelu(y[:, direction]))
-        gated = functional.glu(mixed, dim=0)
+        scanned = y[:, direction] if product else functional.gelu(y[:, direction])
+        mixed = torch.addmm(shift[:, None], matrix, scanned)
+        gated = multiplied(mixed) if product else functional.glu(mixed, dim=0)
         out = gated if out is None else out + gated
     assert out is not None, "at least one direction"
     return out
 
 
-def computed_gate(y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int) -> Tensor:
-    """The formula in native code, or piece by piece."""
-    if fused(y, weight, bias):
-        return operations.gate_forward(y, weight, bias, residual, residual_weight)
+def multiplied(mixed: Float[Tensor, "g p"]) -> Float[Tensor, "h p"]:
+    """The first half times the hyperbolic tangent of the second."""
+    first, second = mixed.chunk(2)
+    return first * torch.tanh(second)
+
+
+def computed_gate(
+    y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int, product: bool = False
+) -> Tensor:
+    """The formula in native code, or, of gates, piece by piece."""
+    if product or fused(y, weight, bias):
+        return operations.gate_forward(y, weight, bias, residual, residual_weight, product=product)
     if y.shape[2] <= PIECE:  # one piece: fewer and larger operations
         gated = functional.glu(torch.baddbmm(bias[..., None], weight, functional.gelu(y).transpose(0, 1)), dim=1).sum(0)
         return gated if residual is None else gated.add_(residual, alpha=residual_weight)
@@ -82,11 +103,17 @@ class GateFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, residual_weight: int
+        ctx: Any,
+        y: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        residual: Tensor | None,
+        residual_weight: int,
+        product: bool = False,
     ) -> Tensor:
         ctx.save_for_backward(y, weight, bias)
-        ctx.residual_weight = residual_weight
-        return computed_gate(y, weight, bias, residual, residual_weight)
+        ctx.residual_weight, ctx.product = residual_weight, product
+        return computed_gate(y, weight, bias, residual, residual_weight, product)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -95,9 +122,10 @@ class GateFunction(torch.autograd.Function):
         if ctx.needs_input_grad[3]:
             grad_residual = grad if ctx.residual_weight == 1 else ctx.residual_weight * grad
         if torch.is_grad_enabled():
-            return *gradients(plain_gate, (y, weight, bias), grad), grad_residual, None
-        if fused(y, weight, bias):
-            return *operations.gate_backward(y, weight, bias, grad), grad_residual, None
+            plain_form = partial(plain_gate, product=ctx.product)
+            return *gradients(plain_form, (y, weight, bias), grad), grad_residual, None, None
+        if ctx.product or fused(y, weight, bias):
+            return *operations.gate_backward(y, weight, bias, grad, product=ctx.product), grad_residual, None, None
         grad_y, grad_weight, grad_bias = torch.empty_like(y), torch.zeros_like(weight), torch.zeros_like(bias)
         for piece, active, mixed, scratch in pieces(y, 2):
             for direction in range(y.shape[1]):
@@ -111,7 +139,7 @@ class GateFunction(torch.autograd.Function):
                 grad_bias[direction] += mixed.sum(1)
                 torch.mm(weight[direction].t(), mixed, out=scratch)
                 torch.ops.aten.gelu_backward.grad_input(scratch, here, grad_input=grad_y[:, direction, piece])
-        return grad_y, grad_weight, grad_bias, grad_residual, None
+        return grad_y, grad_weight, grad_bias, grad_residual, None, None
 
 
 def pieces(y: Float[Tensor, "h d p"], narrow: int) -> Iterator[tuple[Any, ...]]:

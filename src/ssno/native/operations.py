@@ -199,8 +199,10 @@ def gate_forward(
     bias: Float[Tensor, "d g"],
     residual: Float[Tensor, "h p"] | None,
     copies: int,
+    *,
+    product: bool = False,
 ) -> Float[Tensor, "h p"]:
-    """copies * residual + sum over directions of GLU(weight GELU(y) + bias)."""
+    """copies * residual + sum over directions of GLU(weight GELU(y) + bias), or of products (`ssno.layers.gate`)."""
     channels, directions, positions = y.shape
     out = pooled_empty(channels, positions, like=y)
     _call(
@@ -211,6 +213,7 @@ def gate_forward(
         out,
         c_int(channels),
         c_int(directions),
+        c_int(product),
         c_int64(positions),
     )
     return out
@@ -223,7 +226,12 @@ class GateGradients(NamedTuple):
 
 
 def gate_backward(
-    y: Float[Tensor, "h d p"], weight: Float[Tensor, "d g h"], bias: Float[Tensor, "d g"], grad: Float[Tensor, "h p"]
+    y: Float[Tensor, "h d p"],
+    weight: Float[Tensor, "d g h"],
+    bias: Float[Tensor, "d g"],
+    grad: Float[Tensor, "h p"],
+    *,
+    product: bool = False,
 ) -> GateGradients:
     """Gradients of everything but the residual, whose gradient is a multiple of `grad`."""
     channels, directions, positions = y.shape
@@ -235,6 +243,7 @@ def gate_backward(
         *found,
         c_int(channels),
         c_int(directions),
+        c_int(product),
         c_int64(positions),
     )
     return found

@@ -1,6 +1,8 @@
 // The two pointwise stages of the network, fused so that intermediate results never leave the cache.
 //
 //   gate    out = copies * residual + sum_d (a_d + p_d) sigmoid(b_d + q_d),   (a_d; b_d) = W_d gelu(y_d)
+//   product out = copies * residual + (a + p) tanh(b + q),            (a; b) = W y: a gate without GELU, one direction
+//   product out = copies * residual + sum_d (a_d + p_d) tanh(b_d + q_d),      (a_d; b_d) = W_d y_d
 //   head    out = W2 gelu(W1 x + b1) + b2
 //
 // Positions are independent, so each thread walks over blocks of them: activation, matrix product, activation, all on
@@ -21,12 +23,15 @@ void add_parts(const std::vector<float>& parts, int threads, std::int64_t size, 
         for (std::int64_t i = 0; i < size; ++i) total[i] += parts[thread * size + i];
 }
 
-}  // namespace
-
-extern "C" {
+// What a gate multiplies by: a sigmoid, or in a product of two maps a hyperbolic tangent.
+template <bool PRODUCT>
+inline float opened(float x) {
+    return PRODUCT ? 2.0f * sigmoid(2.0f * x) - 1.0f : sigmoid(x);
+}
 
 // y: (h, d, p); weight (d, 2h, h); bias (d, 2h); residual and out: (h, p), residual may be null.
-void gate_forward(const float* y, const float* weight, const float* bias, const float* residual, float copies, float* out,
+template <bool PRODUCT>
+void gate_ahead(const float* y, const float* weight, const float* bias, const float* residual, float copies, float* out,
                   int channels, int directions, std::int64_t positions, int threads) {
     const int h = channels;
     over(Blocks(positions, threads, BLOCK), [&](std::int64_t first, int count, int) {
@@ -37,7 +42,7 @@ void gate_forward(const float* y, const float* weight, const float* bias, const 
                 const float* in = y + (static_cast<std::int64_t>(c) * directions + d) * positions + first;
                 float* to = active + c * BLOCK;
 #pragma omp simd
-                for (int p = 0; p < count; ++p) to[p] = gelu(in[p]);
+                for (int p = 0; p < count; ++p) to[p] = PRODUCT ? in[p] : gelu(in[p]);
             }
             gemm(false, false, 2 * h, count, h, weight + static_cast<std::int64_t>(d) * 2 * h * h, h, active, BLOCK,
                  0.0f, mixed, BLOCK);
@@ -48,15 +53,15 @@ void gate_forward(const float* y, const float* weight, const float* bias, const 
                 float* to = out + c * positions + first;
                 if (d > 0) {
 #pragma omp simd
-                    for (int p = 0; p < count; ++p) to[p] += (value[p] + value_bias) * sigmoid(gate[p] + gate_bias);
+                    for (int p = 0; p < count; ++p) to[p] += (value[p] + value_bias) * opened<PRODUCT>(gate[p] + gate_bias);
                 } else if (residual != nullptr) {
                     const float* from = residual + c * positions + first;
 #pragma omp simd
                     for (int p = 0; p < count; ++p)
-                        to[p] = copies * from[p] + (value[p] + value_bias) * sigmoid(gate[p] + gate_bias);
+                        to[p] = copies * from[p] + (value[p] + value_bias) * opened<PRODUCT>(gate[p] + gate_bias);
                 } else {
 #pragma omp simd
-                    for (int p = 0; p < count; ++p) to[p] = (value[p] + value_bias) * sigmoid(gate[p] + gate_bias);
+                    for (int p = 0; p < count; ++p) to[p] = (value[p] + value_bias) * opened<PRODUCT>(gate[p] + gate_bias);
                 }
             }
         }
@@ -64,7 +69,8 @@ void gate_forward(const float* y, const float* weight, const float* bias, const 
 }
 
 // Writes grad_y; grad_weight and grad_bias are added to.
-void gate_backward(const float* y, const float* weight, const float* bias, const float* grad_out, float* grad_y,
+template <bool PRODUCT>
+void gate_back(const float* y, const float* weight, const float* bias, const float* grad_out, float* grad_y,
                    float* grad_weight, float* grad_bias, int channels, int directions, std::int64_t positions,
                    int threads) {
     const int h = channels;
@@ -84,7 +90,12 @@ void gate_backward(const float* y, const float* weight, const float* bias, const
                 float* to = active + c * BLOCK;
                 float* to_slope = slope + c * BLOCK;
 #pragma omp simd
-                for (int p = 0; p < count; ++p) gelu_both(in[p], to[p], to_slope[p]);
+                for (int p = 0; p < count; ++p) {
+                    if (PRODUCT)
+                        to[p] = in[p], to_slope[p] = 1.0f;
+                    else
+                        gelu_both(in[p], to[p], to_slope[p]);
+                }
             }
             gemm(false, false, 2 * h, count, h, w, h, active, BLOCK, 0.0f, mixed, BLOCK);
             for (int c = 0; c < h; ++c) {  // gradients of value and gate take their places
@@ -95,9 +106,9 @@ void gate_backward(const float* y, const float* weight, const float* bias, const
                 float value_sum = 0.0f, gate_sum = 0.0f;
 #pragma omp simd reduction(+ : value_sum, gate_sum)
                 for (int p = 0; p < count; ++p) {
-                    const float s = sigmoid(gate[p] + gate_bias);
+                    const float s = opened<PRODUCT>(gate[p] + gate_bias);
                     const float of_value = from[p] * s;
-                    const float of_gate = of_value * (1.0f - s) * (value[p] + value_bias);
+                    const float of_gate = (PRODUCT ? from[p] - of_value * s : of_value * (1.0f - s)) * (value[p] + value_bias);
                     value[p] = of_value;
                     gate[p] = of_gate;
                     value_sum += of_value;
@@ -119,6 +130,23 @@ void gate_backward(const float* y, const float* weight, const float* bias, const
     });
     add_parts(weight_parts, blocks.threads, weights, grad_weight);
     add_parts(bias_parts, blocks.threads, biases, grad_bias);
+}
+
+}  // namespace
+
+extern "C" {
+
+void gate_forward(const float* y, const float* weight, const float* bias, const float* residual, float copies, float* out,
+                  int channels, int directions, int product, std::int64_t positions, int threads) {
+    (product ? gate_ahead<true> : gate_ahead<false>)(y, weight, bias, residual, copies, out, channels, directions,
+                                                     positions, threads);
+}
+
+void gate_backward(const float* y, const float* weight, const float* bias, const float* grad_out, float* grad_y,
+                   float* grad_weight, float* grad_bias, int channels, int directions, int product,
+                   std::int64_t positions, int threads) {
+    (product ? gate_back<true> : gate_back<false>)(y, weight, bias, grad_out, grad_y, grad_weight, grad_bias, channels,
+                                                   directions, positions, threads);
 }
 
 // x: (h, p); W1 (wide, h), b1; W2 (fields, wide), b2; out: (fields, p).

@@ -143,7 +143,21 @@ inline void foresee(const Number* row, int count) {
 
 inline void add_to(float* sums, __m512 values) { _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), values)); }
 
-template <typename T>
+// What a gate does with numbers: GELU and a sigmoid, or in a product of two maps nothing and a hyperbolic tangent.
+template <typename T, bool PRODUCT>
+inline __m512 activated(__m512 x) {
+    if constexpr (PRODUCT) return x;
+    return gelu<T>(x);
+}
+
+template <typename T, bool PRODUCT>
+inline __m512 opened(__m512 x) {
+    if constexpr (!PRODUCT) return sigmoid<T>(x);
+    const __m512 s = sigmoid<T>(_mm512_add_ps(x, x));
+    return _mm512_sub_ps(_mm512_add_ps(s, s), _mm512_set1_ps(1.0f));
+}
+
+template <typename T, bool PRODUCT>
 void gate_ahead(const typename T::Number* y, const float* weight, const float* bias, const typename T::Number* residual,
                 float copies, typename T::Number* out, int h, int directions, std::int64_t positions, int threads) {
     using Number = typename T::Number;
@@ -169,7 +183,7 @@ void gate_ahead(const typename T::Number* y, const float* weight, const float* b
                     for (int n = 0; n < T::K; ++n) {
                         const std::int64_t c = k * T::K + n;
                         const __mmask16 mask = c < h ? first_lanes(count - p) : 0;
-                        values[n] = gelu<T>(T::load(y + (c * directions + d) * positions + first + p, mask));
+                        values[n] = activated<T, PRODUCT>(T::load(y + (c * directions + d) * positions + first + p, mask));
                     }
                     _mm512_storeu_si512(active + d * size + place(g.inner, k, p), T::pack(values));
                 }
@@ -201,7 +215,7 @@ void gate_ahead(const typename T::Number* y, const float* weight, const float* b
                                    T::K, ROWS * T::K, active + d * size + place(g.inner, 0, p), WIDTH, g.inner);
                     for (int r = 0; r < HALF; ++r)
                         for (int v = 0; v < VECTORS; ++v)
-                            total[r][v] = _mm512_fmadd_ps(sums[r][v], sigmoid<T>(sums[HALF + r][v]), total[r][v]);
+                            total[r][v] = _mm512_fmadd_ps(sums[r][v], opened<T, PRODUCT>(sums[HALF + r][v]), total[r][v]);
                 }
                 for (int r = 0; r < rows; ++r)
                     for (int v = 0; v < VECTORS; ++v)
@@ -211,7 +225,7 @@ void gate_ahead(const typename T::Number* y, const float* weight, const float* b
     });
 }
 
-template <typename T>
+template <typename T, bool PRODUCT>
 void gate_back(const typename T::Number* y, const float* weight, const float* bias, const typename T::Number* grad_out,
                typename T::Number* grad_y, float* grad_weight, float* grad_bias, int h, int directions,
                std::int64_t positions, int threads) {
@@ -258,8 +272,10 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                     for (int n = 0; n < T::K; ++n) {
                         const std::int64_t c = k * T::K + n;
                         const __mmask16 mask = c < h ? first_lanes(count - p) : 0;
+                        values[n] = T::load(y + (c * directions + d) * positions + first + p, mask);
+                        if constexpr (PRODUCT) continue;
                         __m512 of_value;
-                        gelu_both<T>(T::load(y + (c * directions + d) * positions + first + p, mask), values[n], of_value);
+                        gelu_both<T>(values[n], values[n], of_value);
                         T::store(slope + place(g.columns, c, p), 0xffff, of_value);
                     }
                     T::store_both(values, active + place(g.columns, k * T::K, p), WIDTH, packed + place(g.inner, k, p));
@@ -289,9 +305,10 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                             const int c = t * HALF + r, at = p + v * LANES;
                             const __mmask16 mask = c < h ? first_lanes(count - at) : 0;
                             const __m512 from = T::load(grad_out + c * positions + first + at, mask);
-                            const __m512 s = sigmoid<T>(sums[HALF + r][v]);
+                            const __m512 s = opened<T, PRODUCT>(sums[HALF + r][v]);
                             found[r] = _mm512_mul_ps(from, s);
-                            found[HALF + r] = _mm512_mul_ps(_mm512_fnmadd_ps(found[r], s, found[r]), sums[r][v]);
+                            found[HALF + r] =
+                                _mm512_mul_ps(_mm512_fnmadd_ps(found[r], s, PRODUCT ? from : found[r]), sums[r][v]);
                         }
                         for (int r = 0; r < ROWS; ++r) add_to(bias_part + (t * ROWS + r) * LANES, found[r]);
                         store_rows<T>(found, gated + place(g.rows(), t * ROWS, p) + v * LANES,
@@ -308,9 +325,10 @@ void gate_back(const typename T::Number* y, const float* weight, const float* bi
                     for (int r = 0; r < std::min(ROWS, h - c); ++r)
                         for (int v = 0; v < VECTORS; ++v) {
                             const int at = p + v * LANES;
+                            __m512 found = sums[r][v];
+                            if constexpr (!PRODUCT) found = _mm512_mul_ps(found, T::load(slope + place(g.columns, c + r, at), 0xffff));
                             T::store(grad_y + (static_cast<std::int64_t>(c + r) * directions + d) * positions + first + at,
-                                     first_lanes(count - at),
-                                     _mm512_mul_ps(sums[r][v], T::load(slope + place(g.columns, c + r, at), 0xffff)));
+                                     first_lanes(count - at), found);
                         }
                 }
         }
@@ -468,15 +486,16 @@ extern "C" {
 
 #define GATE_AND_HEAD(NAME, T)                                                                                           \
     void gate_forward_##NAME(const T::Number* y, const float* weight, const float* bias, const T::Number* residual,      \
-                             float copies, T::Number* out, int channels, int directions, std::int64_t positions,         \
-                             int threads) {                                                                              \
-        gate_ahead<T>(y, weight, bias, residual, copies, out, channels, directions, positions, threads);                 \
+                             float copies, T::Number* out, int channels, int directions, int product,                    \
+                             std::int64_t positions, int threads) {                                                      \
+        (product ? gate_ahead<T, true> : gate_ahead<T, false>)(y, weight, bias, residual, copies, out, channels,         \
+                                                               directions, positions, threads);                          \
     }                                                                                                                    \
     void gate_backward_##NAME(const T::Number* y, const float* weight, const float* bias, const T::Number* grad_out,     \
                               T::Number* grad_y, float* grad_weight, float* grad_bias, int channels, int directions,     \
-                              std::int64_t positions, int threads) {                                                     \
-        gate_back<T>(y, weight, bias, grad_out, grad_y, grad_weight, grad_bias, channels, directions, positions,         \
-                     threads);                                                                                           \
+                              int product, std::int64_t positions, int threads) {                                        \
+        (product ? gate_back<T, true> : gate_back<T, false>)(y, weight, bias, grad_out, grad_y, grad_weight, grad_bias,  \
+                                                             channels, directions, positions, threads);                  \
     }                                                                                                                    \
     void head_forward_##NAME(const T::Number* x, const float* w1, const float* b1, const float* w2, const float* b2,     \
                              float* out, int channels, int wide, int fields, std::int64_t positions, int threads) {      \
