@@ -48,6 +48,7 @@ CASES = [
     ("linear", (8, 8), {}),
     ("ssno-sphere", (12, 24), {}),
     ("ssno-sphere", (12, 24), {"scans": "great-circles"}),
+    ("ssno-sphere-product", (12, 24), {}),
     ("ssno-sphere", (12, 24), {"learned_map": True, "colatitude": "zero"}),
     ("sfno", (16, 32), {}),
     ("sfno", (16, 32), {"memory": MemoryOptions(3, d_state=8)}),

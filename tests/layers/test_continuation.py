@@ -59,7 +59,7 @@ def test_kernels_that_are_sampled_anew_stay_exactly_what_they_were() -> None:
     torch.testing.assert_close(selective.modes.log_step.exp(), 0.5 * steps)
 
 
-@pytest.mark.parametrize("scans", ["axes", "great-circles"])
+@pytest.mark.parametrize("scans", ["axes", "great-circles", "products"])
 def test_models_of_the_sphere_get_a_new_reference_on_the_grid_of_their_scans(scans) -> None:
     torch.manual_seed(0)
     model = SphereSSNO(hidden_channels=8, n_layers=2, d_state=16, memory=MemoryOptions(d_state=4), scans=scans)

@@ -10,7 +10,7 @@ from ssno.layers.axial import BidirectionalScan
 from ssno.layers.block import scan_weights
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.modes import ModeOptions
-from ssno.layers.sphere import GreatCircleScan, SphereMap, SphereScan, great_circles, responses
+from ssno.layers.sphere import GreatCircleProduct, GreatCircleScan, SphereMap, SphereScan, great_circles, responses
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO
@@ -38,14 +38,14 @@ def test_a_fresh_model_answers_zero() -> None:
     assert not SphereSSNO(SphereSSNOConfig.tiny())(torch.randn(1, 4, 3, 12, 24)).any()
 
 
-@pytest.mark.parametrize("scans", ["axes", "great-circles"])
+@pytest.mark.parametrize("scans", ["axes", "great-circles", "products"])
 def test_scans_start_as_small_changes_of_what_they_are_given(scans) -> None:
     """Else eight of them one after the other do not learn."""
     torch.manual_seed(0)
     model = SphereSSNO(SphereSSNOConfig(hidden_channels=32, d_state=16, n_layers=1, scans=scans))
     field = torch.randn(32, 16, 32, 2)
     (block,) = (*model.blocks_before, *model.blocks_after)
-    if scans == "great-circles":
+    if scans != "axes":
         block.latitude = torch.nn.Identity()
     change = (block(field) - field)[:, 1:-1]  # a pole's row is averaged
     assert change.square().mean() < 0.01 * field.square().mean()
@@ -58,6 +58,7 @@ def test_parameters_of_all_readings() -> None:
     assert count_parameters(SphereSSNO()) == 370_307
     assert count_parameters(SphereSSNO(learned_map=True)) == 370_324
     assert count_parameters(SphereSSNO(scans="great-circles")) == 370_307 - 8 * 20_736 + 8 * 64 * 6
+    assert count_parameters(SphereSSNO(scans="products")) == 370_307 - 8 * 20_736 + 8 * 64 * 6 - 8 * (64 + 1) * 64
 
 
 def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
@@ -77,7 +78,15 @@ def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"colatitude": "zero"}, {"learned_map": True}, {"band_limited": False}, {"scans": "great-circles"}]
+    "fields",
+    [
+        {},
+        {"colatitude": "zero"},
+        {"learned_map": True},
+        {"band_limited": False},
+        {"scans": "great-circles"},
+        {"scans": "products"},
+    ],
 )
 def test_turning_the_input_turns_the_forecast(fields) -> None:
     model = awake(SphereSSNOConfig.tiny(memory=MemoryOptions(0, d_state=8), **fields)).eval()
@@ -88,6 +97,22 @@ def test_turning_the_input_turns_the_forecast(fields) -> None:
     frames = torch.randn(1, 1, 3, 12, 24)
     turn = 5 if model.config.scans == "axes" else 4  # a whole number of columns of the inner grid too
     torch.testing.assert_close(model(frames.roll(turn, -1)), model(frames).roll(turn, -1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_multiplies_two_maps_of_a_scan_by_degree() -> None:
+    torch.manual_seed(0)
+    block = GreatCircleProduct(3, d_state=4).double()
+    block.latitude = torch.nn.Identity()
+    grid = SphereGrid(12, 24, "gauss")
+    transform = transform_of(12, 24, grid.largest(products=True), torch.float64, "gauss")
+    field = transform.synthesise(torch.randn(3, transform.degrees, transform.degrees, dtype=torch.complex128))[..., None]
+    scan = block.scans[0]
+    (weights,) = scan_weights([(scan.blocks, 24, 1.0)])
+    modes = transform.analyse(field[..., 0]) * responses(weights, transform.degrees).sum(0)[..., None]
+    y = transform.synthesise(modes)
+    left, right = (torch.einsum("ij,jab->iab", b.mix.weight, y) + b.mix.bias[:, None, None] for b in scan.blocks)
+    expected = field + (left * torch.tanh(right))[..., None]
+    torch.testing.assert_close(block(field), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_scan_of_great_circles_multiplies_a_harmonic_by_the_response_of_its_degree() -> None:
@@ -123,7 +148,7 @@ def test_great_circles_spread_alike_in_all_directions() -> None:
     torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("scans", ["axes", "great-circles"])
+@pytest.mark.parametrize("scans", ["axes", "great-circles", "products"])
 def test_answers_stay_within_the_degrees_of_the_data(scans) -> None:
     frames = torch.randn(1, 1, 3, 12, 24)
     answer = awake(SphereSSNOConfig.tiny(memory=MemoryOptions(0, d_state=8), scans=scans))(frames)
@@ -142,7 +167,7 @@ def test_a_model_can_learn_after_a_forecast_in_inference_mode() -> None:
     assert model.lift.weight.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("fields", [{"learned_map": True}, {"scans": "great-circles"}])
+@pytest.mark.parametrize("fields", [{"learned_map": True}, {"scans": "great-circles"}, {"scans": "products"}])
 def test_streaming_gives_what_the_whole_sequence_gives(fields) -> None:
     model = awake(SphereSSNOConfig.tiny(**fields)).eval()
     frames = torch.randn(2, 4, 3, 12, 24)

@@ -35,6 +35,7 @@ REFERENCES: dict[str, tuple[str, ...]] = {
     "ssno-product": ("this project; the network around the blocks is that of " + PAPER,),
     "ssno-selective": (PAPER, MAMBA),
     "ssno-sphere": ("this project, after " + PAPER,),
+    "ssno-sphere-product": ("this project, after " + PAPER,),
     "ssno-slices": (PAPER, TRANSOLVER),
     "ffno": ("Tran et al., Factorized Fourier Neural Operators, ICLR 2023, arXiv 2111.13802", MEMNO),
     "fno": (FNO, MEMNO),
@@ -65,6 +66,7 @@ WHEN: dict[str, str] = {
     "ssno-product": "Worth a try where quadratic terms dominate and training is short; ours, and tried on fewer "
     "problems than `ssno`.",
     "ssno-selective": "To study input-dependent modes. States are carried from point to point, which is slow.",
+    "ssno-sphere-product": "Fields on the sphere: of our models the one with the lowest errors.",
     "ssno-sphere": "Fields on the sphere, if `sfno` is to be compared with a model of scans.",
     "ssno-slices": "Point clouds, to compare scans with attention among slices.",
     "ffno": "The closest baseline; on 1D grids of 256 points and more its mean error is lower after short training.",

@@ -20,12 +20,20 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from ssno.layers.axial import BidirectionalScan, GridScan, Residual, SpatialScan, around
+from ssno.layers.axial import (
+    BidirectionalScan,
+    GridScan,
+    ProductScan,
+    Residual,
+    SpatialScan,
+    around,
+    multiplied,
+)
 from ssno.layers.block import DiscretisedKernels, GatedBlock
 from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
 from ssno.ssm.kernel import Boundary
-from ssno.transforms.sphere import SphereGrid, transform_of
+from ssno.transforms.sphere import SphereGrid, SphereTransform, transform_of
 
 # Scans along all great circles of a sphere at once.
 #
@@ -44,6 +52,8 @@ from ssno.transforms.sphere import SphereGrid, transform_of
 #     x <- gain(theta) x + shift(theta),      both sums of cos(j theta), j < 6: smooth over the poles, for any grid
 #
 # The grid is a Gauss grid of nlat x 2 nlat points on which products of two fields do not alias.
+#
+# A product of scans adds both directions, K(l) = sum_d K_d(l), and multiplies two maps of y, as in `ssno.layers.axial`.
 #
 # Axes: h channel, lat, lon, b frame; d direction, m order, l degree.
 
@@ -92,14 +102,47 @@ class GreatCircleScan(SpatialScan):
         (scan,), (known,) = self.scans, weights
         assert isinstance(scan, BidirectionalScan)
         field = self.latitude(field)
-        channels, nlat, nlon, _ = field.shape
-        degrees = SphereGrid(nlat, nlon, "gauss").largest(products=True)
-        transform = transform_of(nlat, nlon, degrees, field.dtype, "gauss").to(field.device)
-        modes = transform.analyse_leading(field.permute(2, 1, 0, 3))  # m l h b
-        answer = responses(known, degrees).permute(2, 0, 1)[..., None] * modes[:, :, None]  # m l d h b
-        y = transform.synthesise_leading(answer).permute(3, 2, 1, 0, 4).reshape(channels, 2, -1)
-        residual = field.reshape(channels, -1)
+        transform, modes = harmonics(field)
+        answer = responses(known, transform.degrees).permute(2, 0, 1)[..., None] * modes[:, :, None]  # m l d h b
+        y = transform.synthesise_leading(answer).permute(3, 2, 1, 0, 4).reshape(len(field), 2, -1)
+        residual = field.reshape(len(field), -1)
         return gate(y, known.mix, known.bias, residual=residual, residual_weight=scan.residual_weight).view(field.shape)
+
+
+class GreatCircleProduct(SpatialScan):
+    """Gain and shift by latitude, a two-way scan along all great circles, then the product of two maps of it."""
+
+    def __init__(self, channels: int, *, d_state: int = 64, options: ModeOptions | None = None):
+        super().__init__()
+        self.latitude = LatitudeGain(channels)
+        scan = ProductScan(channels, d_state=d_state, boundary="periodic", options=options)
+        assert scan.back.mix is not None
+        nn.init.ones_(scan.back.mix.bias)  # then the left map passes from the start: waves on a sphere are almost linear
+        self.scans = nn.ModuleList([scan])
+
+    def scans_on(
+        self, grid: Sequence[int], spacing: Sequence[float]
+    ) -> list[tuple[tuple[GatedBlock, ...], int, float]]:
+        """The scan of a great circle, as that of `GreatCircleScan`."""
+        return super().scans_on((2 * grid[0],), spacing[1:])
+
+    def sweep(
+        self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
+    ) -> Float[Tensor, "h lat lon b"]:
+        """Gain, filter by degree, multiply."""
+        field = self.latitude(field)
+        transform, modes = harmonics(field)
+        answer = responses(weights[0], transform.degrees).sum(0).t()[..., None] * modes  # m l h b
+        y = transform.synthesise_leading(answer).permute(2, 1, 0, 3).reshape(field.shape)
+        return multiplied(field, y, weights[0])
+
+
+def harmonics(field: Float[Tensor, "h lat lon b"]) -> tuple[SphereTransform, Complex[Tensor, "m l h b"]]:
+    """The transform of the field's grid, and the degrees of the field whose products do not alias on it."""
+    _, nlat, nlon, _ = field.shape
+    degrees = SphereGrid(nlat, nlon, "gauss").largest(products=True)
+    transform = transform_of(nlat, nlon, degrees, field.dtype, "gauss").to(field.device)
+    return transform, transform.analyse_leading(field.permute(2, 1, 0, 3))
 
 
 def responses(weights: DiscretisedKernels, degrees: int) -> Complex[Tensor, "d h l"]:

@@ -35,7 +35,7 @@ GRID_CONFIGS: tuple[type[OperatorConfig], ...] = (
 SLOW_MODELS = ("ssno-selective",)
 MODELS = tuple(name for kind in GRID_CONFIGS for name in kind.names() if name not in SLOW_MODELS)
 """Names of the models of Cartesian grids."""
-SPHERE_MODELS = (SphereSSNOConfig.model_name, SFNOConfig.model_name)
+SPHERE_MODELS = (*SphereSSNOConfig.names(), *SFNOConfig.names())
 CLOUD_MODELS = (SSNOSlicesConfig.model_name, TransolverConfig.model_name)
 ALL_MODELS = (*MODELS, *SLOW_MODELS, *SPHERE_MODELS, *CLOUD_MODELS)
 """Names of all models of this library."""

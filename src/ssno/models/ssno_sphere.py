@@ -5,7 +5,8 @@
 With `scans="axes"` the block is `ssno.layers.sphere.SphereScan`, on the grid of the data, optionally in learned
 coordinates (`ssno.layers.sphere.SphereMap`). With `scans="great-circles"` it is
 `ssno.layers.sphere.GreatCircleScan`, which filters by degree, on the smallest Gauss grid whose products do not
-alias: 16 x 32 for data on 32 x 64, so a step costs what SFNO's costs. The network around them is that of SS-NO.
+alias: 16 x 32 for data on 32 x 64, so a step costs what SFNO's costs. With `scans="products"` (ssno-sphere-product)
+the block is `ssno.layers.sphere.GreatCircleProduct` on the same grid. The network around them is that of SS-NO.
 
 Coordinates are cos(theta) and sin(theta): Coriolis depends on the latitude, and the model does not depend on the choice
 of a prime meridian. Data of a pseudospectral solver have L = ceil(nlat / 3) degrees; what
@@ -33,15 +34,15 @@ from ssno.layers.block import GatedBlock
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.modes import STEPS, ModeOptions, require_circle, require_fading_images
 from ssno.layers.pointwise import ChannelMLP, Pointwise, append
-from ssno.layers.sphere import Colatitude, GreatCircleScan, SphereMap, SphereScan
-from ssno.models.config import GridConfig
+from ssno.layers.sphere import Colatitude, GreatCircleProduct, GreatCircleScan, SphereMap, SphereScan
+from ssno.models.config import GridConfig, ModelVariant
 from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained
 from ssno.models.ssno import SSNOConfig, block_weights, continue_blocks, relative_spacing
 from ssno.ssm.resolution import sublattices
 from ssno.transforms.sphere import SphereGrid, transform_of
 
-Scans = Literal["axes", "great-circles"]
+Scans = Literal["axes", "great-circles", "products"]
 STARTING_GATE = 0.1
 """Size of the gates' weights at the start, in units of PyTorch's."""
 
@@ -54,6 +55,13 @@ class SphereSSNOConfig(GridConfig):
     origin: ClassVar[str] = "this project, after the SS-NO paper"
     geometries: ClassVar[tuple[str, ...]] = ("sphere",)
     smallest: ClassVar[Mapping[str, Any]] = SSNOConfig.smallest
+    variants: ClassVar[Mapping[str, ModelVariant]] = {
+        "ssno-sphere-product": ModelVariant(
+            "SS-NO on the sphere with products of scans along great circles: 174,211 parameters for three fields.",
+            {"scans": "products"},
+            origin="this project",
+        ),
+    }
 
     in_channels: int = 3
     out_channels: int = 3
@@ -77,7 +85,8 @@ class SphereSSNOConfig(GridConfig):
     colatitude: Colatitude = "pole"
     """A meridian continues over a pole on the opposite meridian (pole), or with zeros (zero)."""
     scans: Scans = "axes"
-    """Scan meridians, then rings (axes), or all great circles at once (great-circles), on a Gauss grid half as fine."""
+    """Scan meridians, then rings (axes); or all great circles at once (great-circles), on a Gauss grid half as fine; or
+    multiply two maps of such scans (products)."""
     learned_map: bool = False
     """Work in learned coordinates: 17 more parameters."""
     band_limited: bool = True
@@ -92,9 +101,9 @@ class SphereSSNOConfig(GridConfig):
         require_one_of("scans", self.scans, get_args(Scans))
         require_fading_images("periodic", self.modes.damping)
         require_circle("periodic", self.modes.discretisation)
-        if self.scans == "great-circles" and (self.learned_map or self.colatitude != "pole" or not self.band_limited):
+        if self.scans != "axes" and (self.learned_map or self.colatitude != "pole" or not self.band_limited):
             raise ValueError(
-                "`scans='great-circles'` has neither poles nor a map to learn, and its answers are band-limited: leave "
+                f"`scans={self.scans!r}` has neither poles nor a map to learn, and its answers are band-limited: leave "
                 "`colatitude`, `learned_map` and `band_limited` as they are."
             )
         if self.modes.selective:
@@ -104,6 +113,10 @@ class SphereSSNOConfig(GridConfig):
         if self.reference_spacing is not None:
             relative_spacing(self.reference_spacing, reference=None, n_dims=2, name="reference_spacing")
 
+    @property
+    def name(self) -> str:
+        return "ssno-sphere-product" if self.scans == "products" else self.model_name
+
     def recommended(self, *, periodic: bool | Sequence[bool]) -> "SphereSSNOConfig":
         """Modes start with the waves and decay lengths of a grid."""
         smallest, largest = STEPS
@@ -111,7 +124,9 @@ class SphereSSNOConfig(GridConfig):
         return replace(self, modes=modes)
 
     def build_block(self) -> SpatialScan:
-        """Two-way scans along meridians, then rings; or along great circles."""
+        """Two-way scans along meridians, then rings; or along great circles; or products of the latter."""
+        if self.scans == "products":
+            return GreatCircleProduct(self.hidden_channels, d_state=self.d_state, options=self.modes)
         if self.scans == "great-circles":
             return GreatCircleScan(self.hidden_channels, d_state=self.d_state, options=self.modes)
         return SphereScan(self.hidden_channels, d_state=self.d_state, colatitude=self.colatitude, options=self.modes)
@@ -139,7 +154,9 @@ class SphereSSNO(MemoryOperator, Pretrained):
         nn.init.zeros_(self.head.narrow.weight)  # a forecaster of changes starts as persistence
         nn.init.zeros_(self.head.narrow.bias)
         with torch.no_grad():
-            for scan in self.blocks.modules():
+            for scan in (
+                self.blocks.modules() if config.scans != "products" else ()
+            ):  # products start small by themselves
                 if isinstance(scan, GatedBlock) and scan.mix is not None:
                     scan.mix.weight.mul_(STARTING_GATE)
                     scan.mix.bias.mul_(STARTING_GATE)
@@ -152,7 +169,7 @@ class SphereSSNO(MemoryOperator, Pretrained):
     def before(self, frames: Float[Tensor, "n c lat lon"], weights: PrecomputedWeights) -> tuple[Tensor, Tensor]:
         """Lift and scan, on the inner grid or in learned coordinates; an empty tensor carries the data's grid along."""
         grid = SphereGrid(frames.shape[2], frames.shape[3])
-        if self.config.scans == "great-circles":
+        if self.config.scans != "axes":
             inside = resampled(frames, grid, self.inner_grid(frames.shape[2:]))
         else:
             inside = frames if self.map is None else self.map.push(frames)
@@ -167,7 +184,7 @@ class SphereSSNO(MemoryOperator, Pretrained):
         for block, known in zip(self.blocks_after, weights.blocks[len(self.blocks_before) :], strict=True):
             features = block(features, weights=known)
         answer = self.head(features).movedim(-1, 0)
-        if self.config.scans == "great-circles":
+        if self.config.scans != "axes":
             grid = SphereGrid(skip.shape[2], skip.shape[3])
             return resampled(answer, self.inner_grid(skip.shape[2:]), grid)
         if self.map is not None:
