@@ -368,7 +368,7 @@ class ProductScan(PairedScan):
 def both_ways(x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
     """The sum of both scans."""
     scanned = two_sided(weights).scan(x)
-    return (scanned[:, 0] if scanned.shape[1] == 1 else scanned.sum(dim=1)).view(x.shape)
+    return (scanned if scanned.shape[1] == 1 else scanned.sum(dim=1)).view(x.shape)
 
 
 def multiplied(
