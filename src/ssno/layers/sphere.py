@@ -117,7 +117,7 @@ class GreatCircleProduct(SpatialScan):
         self.latitude = LatitudeGain(channels)
         scan = ProductScan(channels, d_state=d_state, boundary="periodic", options=options)
         assert scan.back.mix is not None
-        nn.init.ones_(scan.back.mix.bias)  # then the left map passes from the start: waves on a sphere are almost linear
+        nn.init.ones_(scan.back.mix.bias)  # the left map passes from the start: these waves are almost linear
         self.scans = nn.ModuleList([scan])
 
     def scans_on(
