@@ -162,12 +162,12 @@ class TrainOptions:
     """Passes over the training trajectories."""
     batch_size: int = 4
     """Trajectories per optimiser step, over all processes together; recipe fast takes 4 for each process."""
-    optimizer: Optimizer = "adamw"
+    optimizer: Optimizer = "soap"
     """AdamW; SOAP, which is Adam in eigenbases of the gradients; or Muon, which orthogonalises them."""
     precondition_every: int = 10
     """Steps between updates of SOAP's eigenbases."""
-    learning_rate: float = 3e-3
-    """Peak learning rate."""
+    learning_rate: float = 1e-2
+    """Peak learning rate. AdamW often wants 3e-3."""
     ssm_learning_rate: float | None = None
     """Peak learning rate of state-space dynamics (damping, frequency, step, input weight); None for the same."""
     weight_decay: float = 1e-4
@@ -282,6 +282,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
         options = TrainOptions(
             epochs=500,
             batch_size=32 if n_dims == 1 else 8,
+            optimizer="adamw",
             learning_rate=1e-3,
             schedule="cosine",
             warmup=0.0,
@@ -298,7 +299,13 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
 
 
 ON_CLOUDS = TrainOptions(
-    loss="volume_surface", noise_std=0.0, normalisation="zscore", predict_increment=False, monitor="rel_l2_normalised"
+    optimizer="adamw",
+    learning_rate=3e-3,
+    loss="volume_surface",
+    noise_std=0.0,
+    normalisation="zscore",
+    predict_increment=False,
+    monitor="rel_l2_normalised",
 )
 CLOUD_RECIPES: dict[Recipe, TrainOptions] = {
     "fast": replace(ON_CLOUDS, epochs=40, points_per_step=256, evaluate_every=5),
