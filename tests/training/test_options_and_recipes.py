@@ -8,10 +8,12 @@ from tests.training.small_runs import tiny
 
 from ssno.forecasting.rollout import rollout
 from ssno.layers.memory import MemoryOptions
+from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.options import TrainOptions, recipe
-from ssno.runs.run import Run
+from ssno.runs.run import Run, resolve_run
 from ssno.training.log import Silent
+from ssno.training.task import task_for
 from ssno.training.train import train
 
 
@@ -52,7 +54,20 @@ def test_recipes_are_what_the_contracts_say() -> None:
     assert recipe("paper", n_dims=2).batch_size == 8
     assert recipe("paper", dataset="burgers").noise_std == 5e-3
     assert recipe("fast", epochs=3).epochs == 3
-    assert [recipe("fast", dataset=name).noise_std for name in ("ks", "burgers", "")] == [1e-3, 3e-2, 1e-3]
+    names = ("ks", "burgers", "torus-vis", "ks-attractor", "")
+    assert [recipe("fast", dataset=name).noise_std for name in names] == [1e-3, 3e-2, 3e-2, 1e-2, 1e-3]
+
+
+def test_a_model_that_learns_less_with_soap_is_trained_with_adamw(waves, valid_waves) -> None:
+    def optimiser(run: Run) -> tuple[str, float]:
+        return run.train.optimizer, run.train.learning_rate
+
+    assert optimiser(resolve_run({})) == ("soap", 1e-2)
+    assert optimiser(resolve_run({"model.model": "fno"})) == ("adamw", 3e-3)
+    assert optimiser(resolve_run({"model.model": "fno", "train.optimizer": "soap"}))[0] == "soap"
+    assert optimiser(resolve_run({"model.model": "fno"}, recipe="paper")) == ("adamw", 1e-3)
+    assert task_for(model_config("gkt:tiny"), waves, valid=valid_waves, epochs=1).options.optimizer == "adamw"
+    assert recipe("paper").optimizer == recipe("fast", dataset="kt-foil").optimizer == "adamw"
 
 
 def test_of_several_processes_each_has_the_batch_of_one_and_the_paper_keeps_its_own(monkeypatch, waves) -> None:

@@ -269,7 +269,8 @@ def resumed_run(folder: Path, call: Call) -> Run[Any]:
     if call.config is not None:
         overrides = dict(leaves(call.config.to_json())) | overrides
     elif call.named_recipe is not None:  # a run keeps its batch size, which depends on data and processes
-        options = asdict(recipe(call.named_recipe, dataset=overrides.get("data.name", saved.data.name)))
+        dataset = overrides.get("data.name", saved.data.name)
+        options = asdict(recipe(call.named_recipe, dataset=dataset, suited=saved.model.training))
         options.pop("batch_size")
         overrides = dict(leaves({"train": options})) | overrides
     model = model_config(str(overrides.pop("model.model", saved.model.name)))
@@ -314,7 +315,8 @@ def parse(arguments: list[str]) -> Call:
     chosen |= {name: value for name, value in leaves(command.run.to_json()) if name in named}
     chosen |= {"data.name": command.dataset} if command.dataset else {}
     if config is not None and first.recipe is not None:
-        config = replace(config, train=recipe(first.recipe, dataset=chosen.get("data.name", config.data.name)))
+        dataset = chosen.get("data.name", config.data.name)
+        config = replace(config, train=recipe(first.recipe, dataset=dataset, suited=run.model.training))
     states_window = "size" in description.get("window", {})
     return Call(command, chosen, config, states_window=states_window, recipe=completing, named_recipe=first.recipe)
 

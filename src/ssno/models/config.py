@@ -29,6 +29,9 @@ LARGEST_MODEL = 2**28
 LARGEST_SIZES = {"n_layers": 256, "d_state": 1024}
 """Limits of sizes that cost time rather than parameters."""
 
+ADAMW: Mapping[str, Any] = {"optimizer": "adamw", "learning_rate": 3e-3}
+"""Options of training for models that learn more in equal time with AdamW than with SOAP."""
+
 Config = TypeVar("Config", bound="OperatorConfig")
 
 
@@ -54,6 +57,8 @@ class OperatorConfig(abc.ABC):
     """Other models that this configuration describes, by name."""
     origin: ClassVar[str] = "your own"
     """Where the model comes from: a paper, or a project."""
+    training: ClassVar[Mapping[str, Any]] = {}
+    """Options of training in which the recipe `fast` differs for this model (trials in docs/design/operator.md)."""
     geometries: ClassVar[tuple[str, ...]] = ("cartesian", "sphere")
     """Kinds of grids that the model takes; on the sphere most see a rectangle of colatitude and longitude."""
     smallest: ClassVar[Mapping[str, Any]] = {}

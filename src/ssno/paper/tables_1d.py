@@ -39,9 +39,9 @@ MODELS: Mapping[str, str] = {
     "Factformer": "factformer",
 }
 PLAIN = "SS-NO, the paper's start and boundary"
-RATES = {"SS-NO": 3e-3, "FFNO": 3e-3, "U-Net": 3e-3, "GKT": 3e-3, "Factformer": 1e-3}
-"""Peak learning rates. On validation trajectories of KS 0.1, 1e-3 was worse for U-Net and GKT; Factformer's was not
-tried. For SS-NO 1e-2 is better in short runs (docs/design/operator.md); not taken yet: stored runs stay comparable."""
+RATES = {"SS-NO": 1e-2, "FFNO": 1e-2, "U-Net": 1e-2, "GKT": 3e-3, "Factformer": 1e-2}
+"""Peak learning rates with the optimiser of each model in the recipe `fast`, by trials of equal time on validation
+trajectories of KS 0.1 (docs/design/operator.md)."""
 TRAJECTORIES = {"SS-NO": 2048, "FFNO": 2048, "U-Net": 1040, "GKT": 1680, "Factformer": 232}
 """At scale `cpu` every model trains for the same time and sees no trajectory twice: as many as take about as long as
 SS-NO's 2048, which are all there are, by measured times of a training step at 64 points on one thread."""

@@ -145,7 +145,8 @@ def trial(
     )
     epochs = int(changes.pop("epochs", budget.epochs))
     changes = {"precision": budget.precision, **changes, "epochs": epochs, "seed": seed}
-    options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, **changes)
+    suited = model.training
+    options = recipe(budget.recipe, n_dims=problem.n_dims, dataset=problem.dataset, suited=suited, **changes)
     options = replace(options, evaluate_every=max(1, epochs // budget.evaluations))
     base = Run(
         data=data,

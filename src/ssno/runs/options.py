@@ -4,7 +4,7 @@
 `fast` is ours and the default: see `docs/evidence/recipe.md` for what each of its choices gained.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
@@ -266,8 +266,12 @@ class TrainOptions:
         self.unroll.stages(self.epochs)
 
 
-def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) -> TrainOptions:
+def recipe(
+    name: Recipe, *, n_dims: int = 1, dataset: str = "", suited: Mapping[str, Any] | None = None, **changes: Any
+) -> TrainOptions:
     """The options of a recipe for data with `n_dims` space axes; `changes` override single ones.
+
+    `suited` are the options with which `fast` trains a model better than with its own (`OperatorConfig.training`).
 
     Of several processes that were launched together each has the batch of one in `fast`; `paper` divides its own.
     On clouds of points `paper` is Transolver's training on AirfRANS, and `fast` that of our experiment.
@@ -277,7 +281,7 @@ def recipe(name: Recipe, *, n_dims: int = 1, dataset: str = "", **changes: Any) 
     if unknown := [change for change in changes if change not in known]:
         raise TypeError(unknown_name(unknown[0], known, kind="option of training"))
     if name == "fast":
-        options = TrainOptions(noise_std=dataset_conventions(dataset).own_noise)
+        options = TrainOptions(noise_std=dataset_conventions(dataset).own_noise, **(suited or {}))
     else:
         options = TrainOptions(
             epochs=500,

@@ -216,7 +216,8 @@ def resolve_run(
     """
     if base is None:
         dataset = str(overrides.get("data.name", DataOptions().name))
-        options = TrainOptions() if recipe is None else recipe_options(recipe, dataset=dataset)
+        model = model_config(str(overrides.get("model.model", "ssno")))
+        options = TrainOptions() if recipe is None else recipe_options(recipe, dataset=dataset, suited=model.training)
         base = Run(train=options, context_time=dataset_conventions(dataset).context_time)
     if "model.model" in overrides:
         base = replace(base, model=model_config(str(overrides["model.model"])))

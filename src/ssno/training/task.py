@@ -97,10 +97,17 @@ def task_for(
         raise TypeError(f"`train` has no option `{unknown[0]}`.{did_you_mean(meant, known)} Known: {', '.join(known)}.")
     if valid is None:
         data, valid = held_out(data)
+    described_by = model if isinstance(model, OperatorConfig) else getattr(model, "config", None)
     options = (
         replace(options, **changes)
         if options
-        else named_recipe(recipe, n_dims=len(data.axes), dataset=data.name, **changes)
+        else named_recipe(
+            recipe,
+            n_dims=len(data.axes),
+            dataset=data.name,
+            suited=described_by.training if isinstance(described_by, OperatorConfig) else None,
+            **changes,
+        )
     )
     context_time = context_time or dataset_conventions(data.name).context_time
     if isinstance(model, OperatorConfig):

@@ -27,7 +27,7 @@ from ssno.layers.axial import along
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution, most_modes, xavier_normal
-from ssno.models.config import GridConfig, ModelVariant
+from ssno.models.config import ADAMW, GridConfig, ModelVariant
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
@@ -65,6 +65,7 @@ class FNOConfig(FourierConfig):
     """Fourier neural operator: all axes transformed at once, one matrix over channels per mode."""
 
     model_name: ClassVar[str] = "fno"
+    training: ClassVar[Mapping[str, Any]] = ADAMW
     variants: ClassVar[Mapping[str, ModelVariant]] = {
         "fno-r": ModelVariant(
             "FNO with a reduced kernel: each channel has its own spectrum; four frames as channels.",

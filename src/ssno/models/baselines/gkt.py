@@ -27,6 +27,7 @@ from ssno.base import require_positive
 from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fno import FourierConfig
+from ssno.models.config import ADAMW
 from ssno.models.operator import MemoryOperator, PrecomputedWeights
 from ssno.models.pretrained import Pretrained
 
@@ -39,6 +40,7 @@ class GKTConfig(FourierConfig):
     """Galerkin transformer: softmax-free linear attention over all points, then a spectral decoder."""
 
     model_name: ClassVar[str] = "gkt"
+    training: ClassVar[Mapping[str, Any]] = ADAMW
     origin: ClassVar[str] = "Cao 2021 (Galerkin Transformer); count-exact, internals inferred"
     smallest: ClassVar[Mapping[str, Any]] = {
         "hidden_channels": 16,
