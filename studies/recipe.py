@@ -78,7 +78,7 @@ def variants() -> list[Variant]:
 
 
 VARIANTS = {variant.label: variant for variant in variants()}
-AT_TINY = list(VARIANTS)[::4]
+AT_TINY = (PUBLISHED, FAST, SOAP, *list(VARIANTS)[9::4])
 COLUMNS = columns_of(KS[0.1], BURGERS)
 
 

@@ -58,7 +58,10 @@ def test_parameters_of_all_readings() -> None:
     assert count_parameters(SphereSSNO()) == 370_307
     assert count_parameters(SphereSSNO(learned_map=True)) == 370_324
     assert count_parameters(SphereSSNO(scans="great-circles")) == 370_307 - 8 * 20_736 + 8 * 64 * 6
-    assert count_parameters(SphereSSNO(scans="products")) == 370_307 - 8 * 20_736 + 8 * 64 * 6 - 8 * (64 + 1) * 64
+    assert (
+        count_parameters(SphereSSNO(scans="products"))
+        == 370_307 - 8 * 20_736 + 8 * 64 * 6 - 8 * (64 + 1) * 64 + 4 * 11 * 64 * 64 * 2
+    )
 
 
 def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
@@ -105,11 +108,14 @@ def test_a_product_multiplies_two_maps_of_a_scan_by_degree() -> None:
     block.latitude = torch.nn.Identity()
     grid = SphereGrid(12, 24, "gauss")
     transform = transform_of(12, 24, grid.largest(products=True), torch.float64, "gauss")
-    field = transform.synthesise(torch.randn(3, transform.degrees, transform.degrees, dtype=torch.complex128))[..., None]
+    field = transform.synthesise(torch.randn(3, transform.degrees, transform.degrees, dtype=torch.complex128))[
+        ..., None
+    ]
     scan = block.scans[0]
     (weights,) = scan_weights([(scan.blocks, 24, 1.0)])
-    modes = transform.analyse(field[..., 0]) * responses(weights, transform.degrees).sum(0)[..., None]
-    y = transform.synthesise(modes)
+    modes = transform.analyse(field[..., 0])  # h l m
+    mixed = torch.einsum("lij,ilm->jlm", torch.view_as_complex(block.mixing)[: transform.degrees], modes)
+    y = transform.synthesise(modes * responses(weights, transform.degrees).sum(0)[..., None] + mixed)
     left, right = (torch.einsum("ij,jab->iab", b.mix.weight, y) + b.mix.bias[:, None, None] for b in scan.blocks)
     expected = field + (left * torch.tanh(right))[..., None]
     torch.testing.assert_close(block(field), expected, rtol=1e-9, atol=1e-9)

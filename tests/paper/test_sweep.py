@@ -62,7 +62,7 @@ def test_a_file_is_every_combination_and_the_listed_runs_with_every_seed() -> No
     trials = read_sweep("rates.toml").trials()
     labels = ["learning_rate 0.001", "learning_rate 0.003", "model ffno:tiny"]
     assert [(trial.label, trial.seed) for trial in trials] == [(label, seed) for seed in (0, 1) for label in labels]
-    assert [trial.run.train.learning_rate for trial in trials[:3]] == [1e-3, 3e-3, 3e-3]
+    assert [trial.run.train.learning_rate for trial in trials[:3]] == [1e-3, 3e-3, 1e-2]
     assert all(trial.run.train.epochs == 1 and trial.tested == 2 for trial in trials)
     assert trials[0].run.model.hidden_channels == 16
     assert trials[0].run.model.boundary == "periodic", "the recipe suits the model to its data, as `ssno train` does"

@@ -186,7 +186,8 @@ class Persistence(nn.Module):
 def test_every_engine_trains_to_the_same_weights(waves) -> None:
     weights = {}
     for engine in ("torch", "fused", "plain"):
-        trained = train(tiny(), waves, epochs=2, engine=engine, reporter=Silent())
+        options = {"optimizer": "adamw", "learning_rate": 3e-3}  # SOAP's eigenbases make more of a rounding
+        trained = train(tiny(), waves, epochs=2, engine=engine, reporter=Silent(), **options)
         weights[engine] = torch.cat([p.detach().flatten() for p in trained.model.parameters()])
     for engine in ("torch", "fused"):
         assert (weights[engine] - weights["plain"]).norm() < 1e-3 * weights["plain"].norm()

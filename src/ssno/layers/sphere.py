@@ -19,8 +19,10 @@ from typing import Literal
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ssno.layers.axial import (
+    START,
     BidirectionalScan,
     GridScan,
     ProductScan,
@@ -53,11 +55,15 @@ from ssno.transforms.sphere import SphereGrid, SphereTransform, transform_of
 #
 # The grid is a Gauss grid of nlat x 2 nlat points on which products of two fields do not alias.
 #
-# A product of scans adds both directions, K(l) = sum_d K_d(l), and multiplies two maps of y, as in `ssno.layers.axial`.
+# A product of scans adds both directions, K(l) = sum_d K_d(l), mixes the channels of the lowest 11 degrees (those of
+# data on 32 rings), and multiplies two maps of the sum, as in `ssno.layers.axial`:
+#
+#     y = sum_lm ( K(l) + W_l ) a_lm Y_lm,     W_l a complex matrix for each degree l < 11
 #
 # Axes: h channel, lat, lon, b frame; d direction, m order, l degree.
 
 TERMS = 6
+MIXED_DEGREES = 11
 
 
 class LatitudeGain(nn.Module):
@@ -110,7 +116,7 @@ class GreatCircleScan(SpatialScan):
 
 
 class GreatCircleProduct(SpatialScan):
-    """Gain and shift by latitude, a two-way scan along all great circles, then the product of two maps of it."""
+    """Gain and shift by latitude, a scan along great circles with mixed channels, then a product of two maps."""
 
     def __init__(self, channels: int, *, d_state: int = 64, options: ModeOptions | None = None):
         super().__init__()
@@ -119,6 +125,7 @@ class GreatCircleProduct(SpatialScan):
         assert scan.back.mix is not None
         nn.init.ones_(scan.back.mix.bias)  # the left map passes from the start: these waves are almost linear
         self.scans = nn.ModuleList([scan])
+        self.mixing = nn.Parameter(START / channels**0.5 * torch.randn(MIXED_DEGREES, channels, channels, 2))
 
     def scans_on(
         self, grid: Sequence[int], spacing: Sequence[float]
@@ -133,6 +140,9 @@ class GreatCircleProduct(SpatialScan):
         field = self.latitude(field)
         transform, modes = harmonics(field)
         answer = responses(weights[0], transform.degrees).sum(0).t()[..., None] * modes  # m l h b
+        matrices = torch.view_as_complex(self.mixing)[: transform.degrees]
+        mixed = torch.einsum("lij,mlib->mljb", matrices, modes[:, : len(matrices)])
+        answer = answer + functional.pad(mixed, (0, 0, 0, 0, 0, transform.degrees - len(matrices)))
         y = transform.synthesise_leading(answer).permute(2, 1, 0, 3).reshape(field.shape)
         return multiplied(field, y, weights[0])
 

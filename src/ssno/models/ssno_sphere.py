@@ -57,7 +57,7 @@ class SphereSSNOConfig(GridConfig):
     smallest: ClassVar[Mapping[str, Any]] = SSNOConfig.smallest
     variants: ClassVar[Mapping[str, ModelVariant]] = {
         "ssno-sphere-product": ModelVariant(
-            "SS-NO on the sphere with products of scans along great circles: 174,211 parameters for three fields.",
+            "SS-NO on the sphere with products of scans along great circles: 534,659 parameters for three fields.",
             {"scans": "products"},
             origin="this project",
         ),
