@@ -158,7 +158,11 @@ def _ssno(config: Any) -> list[Stage]:
 
 
 def _sphere(config: Any) -> list[Stage]:
-    detail = {"axes": "around the rings, over the poles", "great-circles": "along all great circles"}[config.scans]
+    detail = {
+        "axes": "around the rings, over the poles",
+        "great-circles": "along all great circles",
+        "products": "along all great circles, then a product",
+    }[config.scans]
     cut = [Stage("cut", "to the degrees of the data", "resize")] if config.band_limited else []
     block = Stage("sphere scan", f"{detail}, {config.d_state} states", "space")
     return [_lift(config), *_around_memory(config, block), _head(config), *cut]
