@@ -70,7 +70,10 @@ CLOUDS = {
 CONTEXT = {"viscosity as a plane": "planes (default)", "viscosity by film": "`--model.conditioning film`"}
 CONTEXT |= {"viscosity not told": "leave it out"}
 MEMORY = {f"K = {k}": f"`--model.memory.window {k}`" for k in (0, 1, 4, 8)}
-RECIPE = {"paper": "`--recipe paper`", "fast: ... frequencies and steps of the grid": "`--train.optimizer adamw --train.learning-rate 3e-3`, before SOAP the recipe fast"}
+RECIPE = {
+    "paper": "`--recipe paper`",
+    "fast: ... frequencies and steps of the grid": "`--train.optimizer adamw --train.learning-rate 3e-3`",
+}
 PRECISION = {"float32": "float32", "bf16": "`--train.precision bf16`"}
 NS, CPU = "reproduce/navier-stokes.json", "reproduce/"
 
