@@ -13,6 +13,11 @@ DISK_LIMITS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers that mean a full disk, a quota or a file too large."""
 
 
+def cache_folder() -> Path:
+    """Where compiled libraries and fetched files are kept: $XDG_CACHE_HOME/ssno, by default ~/.cache/ssno."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ssno"
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write `data` under a `.partial` name, sync it to disk, then rename it to `path`.
 

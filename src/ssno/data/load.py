@@ -2,6 +2,7 @@
 
     load_dataset("ks", "train")                           ./data/ks-0.075-paper, as `ssno data generate ks` makes it
     load_dataset("1D_Burgers_Sols_Nu0.001.hdf5", "test")  a public file, with its published split and frames
+    load_dataset("s3://bucket/ks-0.1-paper")              the same elsewhere (`ssno.data.remote`)
     load_dataset("my.npz", axes="batch time x y channel", dt=0.1, lengths=(1.0, 1.0))      your own
 
 Nothing is read but the description of the files. Formats live in `ssno.data.readers`.
@@ -24,6 +25,7 @@ from ssno.data.readers.plain import cut_to_shortest, natural_order
 from ssno.data.readers.protocol import WHOLE, ReadOptions, read_options
 from ssno.data.readers.public import chunks_of
 from ssno.data.readers.registry import examine, is_zarr, open_contents
+from ssno.data.remote import is_url, listed
 from ssno.data.sandbox.parent import check_regular, why_not_regular
 from ssno.data.splits import FRACTIONS, SPLITS, holdout, split_trajectories
 from ssno.data.trajectories import DEFAULT_LIMIT, NAN, Indices, Trajectories, concatenate
@@ -100,13 +102,18 @@ def load_splits(
     for split in wanted:
         require_one_of("split", split, (*SPLITS, WHOLE))
     path = find(name_or_path, root=root, preset=view.preset, viscosity=options.viscosity)
-    if not Path(name_or_path).exists():
+    if not (is_url(name_or_path) or Path(name_or_path).exists()):
         options = replace(options, viscosity=None)  # of generated data it says which, and was used to find them
     stored = {"test": ("test",), WHOLE: SPLITS}
     opened = tuple(dict.fromkeys(name for split in wanted for name in stored.get(split, ("train", "valid"))))
     is_folder = path.is_dir() and not is_zarr(path)
-    found = open_folder(path, options, wanted=opened) if is_folder else open_any(path, options)
-    return {split: _split_of(found, split, view.of, splits=view.splits, path=path) for split in wanted}
+    try:
+        found = open_folder(path, options, wanted=opened) if is_folder else open_any(path, options)
+        return {split: _split_of(found, split, view.of, splits=view.splits, path=path) for split in wanted}
+    except DataError as error:
+        if is_url(name_or_path):
+            raise DataError(str(error).replace(str(path), str(name_or_path))) from error
+        raise
 
 
 def _split_of(
@@ -143,7 +150,7 @@ def _split_of(
 
 def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity: float | None) -> Path:
     """Where a dataset is. Raises `FileNotFoundError` with the command that would make it."""
-    path = Path(name_or_path)
+    path = listed(str(name_or_path)) if is_url(name_or_path) else Path(name_or_path)
     if path.exists():
         return path
     name = str(name_or_path)

@@ -24,6 +24,8 @@ from typing import Any
 
 import torch
 
+from ssno.base.atomic_write import cache_folder
+
 SWITCH = "SSNO_NATIVE"
 FLAGS = ("-O3", "-shared", "-fPIC", "-Wno-psabi")
 # No traps and no errno: without these two, loops with a comparison in them (the clamp of an exponential) stay scalar on
@@ -121,11 +123,6 @@ def compiler(suffix: str = ".c") -> str:
     if found is None:
         raise FileNotFoundError(f"no {language} compiler ({name!r}) found")
     return found
-
-
-def cache_folder() -> Path:
-    """Where compiled libraries are kept: $XDG_CACHE_HOME/ssno, by default ~/.cache/ssno."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ssno"
 
 
 def _run(command: list[str]) -> str:

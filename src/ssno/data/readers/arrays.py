@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import h5py
 import numpy as np
@@ -114,6 +114,7 @@ class Stamp:
     size: int
     modified: int
     inode: int
+    most_open: ClassVar[int] = MAX_OPEN_FILES
 
     @property
     def shown(self) -> Path:
@@ -250,13 +251,14 @@ _open: OrderedDict[Stamp, h5py.File] = OrderedDict()
 
 
 def h5_file(stamp: Stamp) -> h5py.File:
-    """The file, opened once per process for reading; at most `MAX_OPEN_FILES` stay open."""
+    """The file, opened once per process for reading; at most `most_open` of its kind stay open."""
     if stamp in _open:
         _open.move_to_end(stamp)
     else:
         _open[stamp] = h5py.File(stamp.path, "r")
-        while len(_open) > MAX_OPEN_FILES:
-            _open.popitem(last=False)[1].close()
+        alike = [other for other in _open if type(other) is type(stamp)]
+        for other in alike[: -stamp.most_open]:
+            _open.pop(other).close()
     return _open[stamp]
 
 

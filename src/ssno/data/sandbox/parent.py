@@ -30,6 +30,7 @@ from jaxtyping import Num
 from ssno.base import byte_size, did_you_mean
 from ssno.data.errors import DataError
 from ssno.data.readers.arrays import FileArray, H5Array, LazyArray, MappedArray, MemoryArray, Packing, Selection, Stamp
+from ssno.data.remote import stamp_of
 from ssno.data.sandbox.report import Record, whole_limit
 
 # Which files of a folder may be opened: regular ones that lie in it.
@@ -336,9 +337,10 @@ def contents_of(path: str | Path, *, budget: int = BUDGET, time_limit: float = T
         raise FileNotFoundError(f"There is no file {path}.")
     if not path.is_file():
         raise DataError(f"{path} is not a file.")
-    stamp = Stamp.of(path.resolve())
+    stamp = stamp_of(path)
     if stamp.size == 0:
         raise DataError(f"{path} is empty.")
+    stamp.check()
     return _examined(stamp, budget, time_limit)
 
 
