@@ -25,9 +25,9 @@ import tyro
 from ssno.base.provenance import provenance
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
+from ssno.runs.log import Silent
 from ssno.runs.options import Unrolling
 from ssno.training.estimate import estimate, load_libraries
-from ssno.training.log import Silent
 from ssno.training.loop import run_task
 from ssno.training.task import Task, task_for
 

@@ -5,9 +5,9 @@ import torch
 
 from benchmarks.ks_case import END, FRAMES, LENGTH, POINTS, STEPS, VISCOSITY, initial
 from benchmarks.serving import serve
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4
-from ssno.pde.problems.problem import Axis
 from ssno.pde.spectral import kuramoto_sivashinsky
 from ssno.pde.stepping import spectral_frames
 

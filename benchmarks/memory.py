@@ -27,9 +27,9 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.models.registry import model_config
 from ssno.plots.style import COLOURS, look, save
+from ssno.runs.log import Silent
 from ssno.runs.options import TrainOptions, Unrolling
 from ssno.training.estimate import forecast_memory, one_step
-from ssno.training.log import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 

@@ -24,7 +24,7 @@ from ssno.forecasting.scores import score
 from ssno.layers import axial as sweeps
 from ssno.layers.block import DiscretisedKernels
 from ssno.layers.gate import gate
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.transforms.periodic import resample
 
 ROOT = Path(__file__).parents[2]

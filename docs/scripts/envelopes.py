@@ -12,7 +12,7 @@ from ssno.base import write_document
 from ssno.data.envelope import Surveyor
 from ssno.data.normalise import summarise
 from ssno.models.pretrained import FORMAT, VERSION
-from ssno.runs.layout import CONFIG
+from ssno.runs.checkpoint import CONFIG
 from ssno.runs.open import open_run
 
 

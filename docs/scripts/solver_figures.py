@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import AsinhNorm, TwoSlopeNorm
 
 from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4, ifrk4
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problems.problem import Axis
 from ssno.pde.spectral import SpectralEquation, burgers, kuramoto_sivashinsky
 from ssno.pde.stepping import integrate, march, one_thread
 

@@ -15,7 +15,7 @@ from ssno.base.json_io import write_json
 from ssno.base.provenance import provenance
 from ssno.data.load import DataOptions
 from ssno.forecasting.scores import score
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.processes import TrainingDiverged
 
 ROOT = Path(__file__).parents[2]

@@ -9,14 +9,14 @@ import torch
 
 from ssno.cli.main import main
 from ssno.cli.rollout import field_errors, show, title_of
+from ssno.data.grids import PhysicalUnits
 from ssno.data.trajectories import Trajectories
-from ssno.data.units import PhysicalUnits
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.divergence import Divergence
 from ssno.models.pretrained import save_weights
 from ssno.models.registry import model_config
+from ssno.runs.log import Silent
 from ssno.runs.open import open_run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 

@@ -10,8 +10,7 @@ from ssno.base import description_from_json
 from ssno.data.envelope import BANDS, HIGH, LOW, MEAN, Envelope, Gauge, Surveyor
 from ssno.data.normalise import AffineMap, summarise
 from ssno.data.trajectories import Trajectories
-from ssno.pde.geometry import CARTESIAN, POINT_CLOUD, SPHERE
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import CARTESIAN, POINT_CLOUD, SPHERE, Axis
 from ssno.transforms.sphere import SphereGrid
 
 BOXES = {

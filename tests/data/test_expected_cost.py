@@ -12,7 +12,8 @@ from ssno.data import solve_shards as module
 from ssno.data.datasets import Plan
 from ssno.data.solve_shards import encode, expected_cost
 from ssno.data.trajectories import trajectory_bytes
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
+from ssno.pde.geometry import Axis
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
 
 ORIGIN = {"ssno": "test", "commit": "test"}
 

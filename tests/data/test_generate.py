@@ -18,8 +18,9 @@ from ssno.data.load import load_dataset
 from ssno.data.manifest import entries_of, read_manifest, verify
 from ssno.data.solve_shards import GenerationCost, GenerationFailed
 from ssno.data.splits import trajectory_rng
+from ssno.pde.geometry import Axis
 from ssno.pde.problems.heat import Heat
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution, SolverDiverged
 
 SMALL = Heat(points=16, frames=3, waves=2, lmax=3)
 ORIGIN = {"ssno": "test", "commit": "test"}

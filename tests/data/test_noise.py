@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssno.data.augmentation import noise_like, sample_generator
+from ssno.data.windows import noise_like, sample_generator
 
 BATCH = torch.zeros(4, 3, 2, 16)
 KEY = {"std": 0.1, "seed": 5, "epoch": 2, "step": 7}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ssno.data.storage import Layout, NotFinite, ShardEncoder
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 
 TIMES = np.linspace(0, 1, 5)
 

@@ -14,8 +14,8 @@ from ssno.forecasting.scores import EVERY, score
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.load import load_forecaster
+from ssno.runs.log import Silent
 from ssno.runs.options import Unrolling
-from ssno.training.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

@@ -12,8 +12,8 @@ from ssno.data.trajectories import Trajectories
 from ssno.evaluation.inspection import MEMORY, ONE_FOLD, SamplingGrid, compare_systems, inspect_run, reach, systems_of
 from ssno.layers.memory import MemoryOptions, S4DBlock
 from ssno.models.registry import model_config
+from ssno.runs.log import Silent
 from ssno.runs.open import open_run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 LINE = SamplingGrid(points=(4000,), spacing=(0.01,), names=("x",), time_step=0.5)

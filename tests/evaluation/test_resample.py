@@ -6,7 +6,7 @@ import torch
 
 from ssno.data.grids import Reduction
 from ssno.evaluation.solver import interpolate, straight_lines
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 from ssno.transforms.periodic import resample
 
 

@@ -14,9 +14,9 @@ from ssno.forecasting.scores import forecast_errors, score, score_forecasts
 from ssno.layers.memory import MemoryOptions
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.load import load_forecaster
+from ssno.runs.log import Silent
 from ssno.runs.options import Unrolling
 from ssno.training.batches import prepare
-from ssno.training.log import Silent
 from ssno.training.objective import Objective
 from ssno.training.task import task_for
 from ssno.training.train import train

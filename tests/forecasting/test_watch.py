@@ -16,8 +16,7 @@ from ssno.forecasting.divergence import INPUT, Departure, Divergence, ForecastWa
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout, stream
 from ssno.forecasting.scores import EVERY, score
-from ssno.pde.geometry import POINT_CLOUD, SPHERE
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import POINT_CLOUD, SPHERE, Axis
 from ssno.runs.open import open_run
 
 X = np.arange(64) / 64

@@ -10,7 +10,7 @@ from ssno.layers.pointwise import modulated, without_means
 from ssno.models.frozen import freeze
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

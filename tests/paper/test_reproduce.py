@@ -32,8 +32,8 @@ from ssno.paper.runner import (
     steps_of,
 )
 from ssno.paper.trial import Trial
-from ssno.runs.layout import TRIAL
-from ssno.training.log import Silent
+from ssno.runs.checkpoint import TRIAL
+from ssno.runs.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

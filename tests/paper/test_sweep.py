@@ -17,7 +17,7 @@ from ssno.paper import runner as campaign
 from ssno.paper.runner import is_done, run_task
 from ssno.paper.sweep import read_sweep, shard_of, sweep_from
 from ssno.paper.trial import Trial
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.train import train
 

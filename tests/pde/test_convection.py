@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from ssno.native.build import SWITCH
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import Step, etdrk4
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problems.problem import Axis
 from ssno.pde.spectral import SpectralEquation, burgers, engine, kuramoto_sivashinsky
 
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky
-from ssno.pde.problems.problem import Axis
 from ssno.pde.spectral import advection_diffusion, burgers, kuramoto_sivashinsky
 from ssno.pde.stepping import integrate
 

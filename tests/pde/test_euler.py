@@ -8,7 +8,7 @@ from tests.pde.exact_gas import GasState, riemann_solution, to_conserved
 from torch import Tensor
 
 from ssno.pde.gas import FLOOR, Euler, cell_averages, heun, hllc_flux, to_primitive
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 from ssno.pde.stepping import march
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ssno.pde.finite_volume import BurgersLaw, FiniteVolume, half_slopes
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 from ssno.pde.stepping import march, midpoint
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Axis
 from ssno.pde.vorticity import WaveForce
 
 SQUARE = (Axis("x", 1.0, 16), Axis("y", 1.0, 16))

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4, etdrk4_coefficients, ifrk4
-from ssno.pde.problems.problem import Axis
 from ssno.pde.spectral import SpectralEquation, advection_diffusion, burgers, kuramoto_sivashinsky
 from ssno.pde.stepping import integrate
 

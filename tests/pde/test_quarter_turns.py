@@ -8,8 +8,8 @@ from torch import Tensor
 
 from ssno.pde.finite_volume import wrap
 from ssno.pde.gas import Euler, turned_wrap, unfold
+from ssno.pde.geometry import Axis
 from ssno.pde.problems.gas import RayleighTaylor
-from ssno.pde.problems.problem import Axis
 
 
 def quarter(channels: int, cells: int = 6) -> Tensor:

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from ssno.base.device import threads
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4
-from ssno.pde.problems.problem import Axis, SolverDiverged
+from ssno.pde.problems.problem import SolverDiverged
 from ssno.pde.spectral import advection_diffusion
 from ssno.pde.stepping import FrameDone, in_blocks, integrate, one_thread, spectral_frames, steps_between
 

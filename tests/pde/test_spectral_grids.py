@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Axis
 
 BOXES = [(17,), (18,), (12, 15), (15, 12), (10, 9, 8)]
 

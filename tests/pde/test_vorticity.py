@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.initial_conditions import gaussian_field
-from ssno.pde.problems.problem import Axis, SolverDiverged
+from ssno.pde.problems.problem import SolverDiverged
 from ssno.pde.vorticity import WaveForce, velocity_symbols, vorticity, vorticity_frames
 
 

@@ -15,8 +15,8 @@ from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
 from ssno.report.play import BUILD, ENGINE, describe_page, make_play, model_weights
+from ssno.runs.log import Silent
 from ssno.runs.open import open_run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 HOSTILE = "<img src=x onerror=alert(1)>"

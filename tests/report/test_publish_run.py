@@ -14,8 +14,8 @@ from ssno.forecasting.rollout import rollout
 from ssno.models.registry import model_config
 from ssno.report.publish import PUBLISHED, publish_run, without_paths
 from ssno.runs.load import load_forecaster
+from ssno.runs.log import Silent
 from ssno.runs.open import open_run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 ODD = "u|<b>`x`"

@@ -15,7 +15,7 @@ from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
 from ssno.report.template import render
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.train import train
 
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}

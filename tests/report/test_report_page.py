@@ -14,8 +14,8 @@ from markupsafe import escape
 from matplotlib.figure import Figure
 
 from ssno.cli.main import main
+from ssno.data.grids import PhysicalUnits
 from ssno.data.trajectories import Trajectories
-from ssno.data.units import PhysicalUnits
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.record import read_evaluation
@@ -36,8 +36,8 @@ from ssno.report.page import (
 )
 from ssno.report.player import NOT_FINITE, player_data, quantised
 from ssno.report.template import ENVIRONMENT, Picture, encode, picture
+from ssno.runs.log import Silent
 from ssno.runs.open import open_run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 MACROS = ENVIRONMENT.get_template("macros.html").module

@@ -9,7 +9,7 @@ from ssno.data.windows import Window
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
 from ssno.paper.sweep import RunSweep
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 from ssno.runs.run import DataShape, Run, resolve_run
 from ssno.training.task import task_for
 

@@ -19,9 +19,9 @@ from ssno.models.slices import SliceConfig, SSNOSlicesConfig, TransolverConfig
 from ssno.pde.geometry import POINT_CLOUD
 from ssno.pde.problems.kt_foil import KTFoil
 from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.log import Silent
 from ssno.runs.options import Stage, TrainOptions, recipe
 from ssno.training.batches import prepare
-from ssno.training.log import Silent
 from ssno.training.objective import Objective
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train

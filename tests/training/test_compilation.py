@@ -10,8 +10,8 @@ from tests.training.small_runs import outcome
 
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.log import Silent
 from ssno.runs.options import TrainOptions
-from ssno.training.log import Silent
 from ssno.training.objective import compiled, compiler_problem, compiles
 from ssno.training.processes import EXIT_INTERRUPTED
 from ssno.training.train import train
@@ -79,7 +79,7 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window
 from ssno.training.processes import TrainingInterrupted
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.train import train
 from ssno.runs.options import Unrolling
 

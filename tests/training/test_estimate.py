@@ -9,9 +9,9 @@ from benchmarks.dry_run import CASES, compare
 from tests.training.small_runs import tiny
 
 from ssno.models.ssno import SSNOConfig
+from ssno.runs.log import Silent
 from ssno.runs.options import Stage, TrainOptions, Unrolling
 from ssno.training.estimate import Spent, disk, estimate, shares
-from ssno.training.log import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 

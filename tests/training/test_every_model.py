@@ -10,7 +10,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.rollout import rollout
 from ssno.models.registry import MODELS, model_config
 from ssno.runs.load import load_forecaster
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

@@ -13,9 +13,9 @@ from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNOConfig
 from ssno.runs.load import load_forecaster
+from ssno.runs.log import Silent
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run, read_run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 

@@ -17,11 +17,10 @@ from ssno.data.load import DataOptions
 from ssno.data.trajectories import Trajectories
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import INDEX, Progress, load_checkpoint, save_checkpoint
-from ssno.runs.log import read_log
+from ssno.runs.log import Silent, read_log
 from ssno.runs.options import TrainOptions, Unrolling
 from ssno.runs.run import Run
 from ssno.training.checks import check_resume
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 RESULTS = Path(__file__).parents[2] / "results"

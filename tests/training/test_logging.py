@@ -11,8 +11,7 @@ import pytest
 from tests.training.small_runs import tiny
 
 from ssno.runs.checkpoint import Progress
-from ssno.runs.log import Log, read_lines, read_log
-from ssno.training.log import Live, Plain, Silent
+from ssno.runs.log import Live, Log, Plain, Silent, read_lines, read_log
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

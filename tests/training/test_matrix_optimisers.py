@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.checkpoint import load_checkpoint
+from ssno.runs.log import Silent
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run, migrated
-from ssno.training.log import Silent
 from ssno.training.matrix_optimisers import Adam, MatrixOptimiser, Muon, Soap, orthogonalised
 from ssno.training.optimiser import make_optimiser, optimiser_bytes, set_rate
 from ssno.training.processes import TrainingInterrupted

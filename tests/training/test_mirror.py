@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.training.small_runs import outcome, tiny
 
-from ssno.data.augmentation import check_reflection, reflected
 from ssno.data.trajectories import Frames, Trajectories
+from ssno.data.windows import check_reflection, reflected
 from ssno.pde.geometry import SPHERE
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky

@@ -10,9 +10,9 @@ from ssno.forecasting.rollout import rollout
 from ssno.layers.memory import MemoryOptions
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
+from ssno.runs.log import Silent
 from ssno.runs.options import TrainOptions, recipe
 from ssno.runs.run import Run, resolve_run
-from ssno.training.log import Silent
 from ssno.training.task import task_for
 from ssno.training.train import train
 

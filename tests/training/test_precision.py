@@ -12,9 +12,9 @@ from ssno.models.registry import model_config
 from ssno.native.engine import check_precision, computing
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.load import load_forecaster
+from ssno.runs.log import Silent
 from ssno.runs.open import open_run
 from ssno.runs.options import Unrolling
-from ssno.training.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

@@ -13,9 +13,8 @@ from torch import nn
 
 from ssno.forecasting.rollout import rollout
 from ssno.runs.checkpoint import load_checkpoint, save_checkpoint
-from ssno.runs.log import read_log
+from ssno.runs.log import Silent, read_log
 from ssno.runs.options import Unrolling
-from ssno.training.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

@@ -14,10 +14,8 @@ from torch import nn
 from ssno.data.trajectories import Trajectories
 from ssno.models.baselines.unet import UNetConfig
 from ssno.plots.style import Figure, save
-from ssno.runs.checkpoint import Progress, load_checkpoint, save_checkpoint
-from ssno.runs.layout import claimed
-from ssno.runs.log import Log
-from ssno.training.log import Silent
+from ssno.runs.checkpoint import Progress, claimed, load_checkpoint, save_checkpoint
+from ssno.runs.log import Log, Silent
 from ssno.training.loop import Loop
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train

@@ -13,9 +13,8 @@ from tests.waves import travelling_waves
 from ssno.data.load import load_dataset
 from ssno.data.storage import FrameWriter, Layout
 from ssno.data.trajectories import Frames, Trajectories, trajectory_bytes
-from ssno.runs.log import read_log
+from ssno.runs.log import Silent, read_log
 from ssno.training.batches import BatchSource, share
-from ssno.training.log import Silent
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.streaming import batches_of, block_size, most_held, needed, streamed_order
 from ssno.training.train import train

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from ssno.data.load import load_dataset
 from ssno.runs.log import read_log
-from ssno.training.log import Silent
+from ssno.runs.log import Silent
 from ssno.training.train import train
 
 def data_bytes():

@@ -17,10 +17,9 @@ from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNO
 from ssno.runs.checkpoint import load_checkpoint
 from ssno.runs.load import load_forecaster
-from ssno.runs.log import read_log
+from ssno.runs.log import Silent, read_log
 from ssno.runs.options import Unrolling
 from ssno.training.estimate import forecast_memory
-from ssno.training.log import Silent
 from ssno.training.processes import TrainingDiverged
 from ssno.training.task import task_for
 from ssno.training.train import train

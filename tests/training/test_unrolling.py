@@ -7,9 +7,9 @@ import pytest
 from ssno.cli.train import parse
 from ssno.data.windows import Window
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.runs.log import Silent
 from ssno.runs.options import Stage, TrainOptions, Unrolling, check_frames
 from ssno.runs.run import RUN_VERSION, Run
-from ssno.training.log import Silent
 from ssno.training.train import train
 
 

@@ -14,7 +14,7 @@ from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
 from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_text
 from ssno.models.pretrained import resolve_checkpoint, results_folder
-from ssno.runs.layout import evaluation_file
+from ssno.runs.checkpoint import evaluation_file
 
 METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from ssno.base.terminal import Console
 from ssno.cli.options import progress
 from ssno.paper.demo import Demo, run_demo
-from ssno.training.log import reporter_for
+from ssno.runs.log import reporter_for
 from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 
 

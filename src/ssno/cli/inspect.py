@@ -10,7 +10,7 @@ from ssno.base.terminal import Console
 from ssno.evaluation.inspection import LENGTHS, MEMORY, inspect_run
 from ssno.plots.modes import inspection_figures
 from ssno.plots.style import save
-from ssno.runs.layout import INSPECT
+from ssno.runs.checkpoint import INSPECT
 from ssno.runs.load import folder_for
 from ssno.runs.open import open_run
 

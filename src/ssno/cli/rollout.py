@@ -25,7 +25,7 @@ from ssno.plots.curves import band_of, error_bands
 from ssno.plots.fields import still_picture
 from ssno.plots.geometries import flow_pictures
 from ssno.plots.style import labels_of, save
-from ssno.runs.layout import ROLLOUT
+from ssno.runs.checkpoint import ROLLOUT
 from ssno.runs.load import folder_for
 from ssno.runs.open import open_run
 from ssno.training.processes import EXIT_DIVERGED

@@ -37,8 +37,8 @@ from ssno.data.datasets import generate_command
 from ssno.data.load import DataOptions, find
 from ssno.data.trajectories import Trajectories
 from ssno.models.registry import model_config
-from ssno.pde.problems.problem import Axis
-from ssno.runs.layout import is_run
+from ssno.pde.geometry import Axis
+from ssno.runs.checkpoint import is_run
 from ssno.runs.log import Logger
 from ssno.runs.options import Recipe, recipe
 from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_description, read_run, resolve_run
@@ -403,7 +403,7 @@ def report_check(run: Run[Any], *, as_json: bool) -> None:
 
 def report_run(folder: Path, *, as_json: bool) -> None:
     """Where the run is and how good its best weights are."""
-    from ssno.runs.layout import LOG
+    from ssno.runs.checkpoint import LOG
     from ssno.runs.log import read_log
 
     lines = [line for line in read_log(folder) if line.get("best") is True]

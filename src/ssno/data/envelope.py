@@ -24,8 +24,7 @@ from torch import Tensor
 
 from ssno.data.normalise import AffineMap
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.pde.geometry import Geometry
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis, Geometry
 from ssno.transforms.periodic import cosine_transform
 
 LOW, HIGH, MEAN, BANDS = 0, 1, 2, 3  # places along q; bands begin at the last

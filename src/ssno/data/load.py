@@ -19,10 +19,9 @@ from ssno.data.datasets import DATASETS, PRESETS, find_folder_name, generate_com
 from ssno.data.errors import DataError
 from ssno.data.grids import How, Points, fitting
 from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
-from ssno.data.readers import well
 from ssno.data.readers.airfrans import open_airfrans
 from ssno.data.readers.plain import cut_to_shortest, natural_order
-from ssno.data.readers.protocol import WHOLE, ReadOptions, read_options
+from ssno.data.readers.protocol import WHOLE, ReadOptions, is_well, read_options
 from ssno.data.readers.public import chunks_of
 from ssno.data.readers.registry import examine, is_zarr, open_contents
 from ssno.data.remote import is_url, listed
@@ -377,7 +376,7 @@ def in_our_layout(path: Path) -> bool:
         folders = [path, *(path / name for name in ("data", *SPLITS)), *(path / "data" / name for name in SPLITS)]
         files = [file for folder in folders if folder.is_dir() for file in data_files(folder, root=path)]
         return bool(files) and in_our_layout(files[0])
-    return well.recognise(examine(path, budget=0))
+    return is_well(examine(path, budget=0))
 
 
 def with_fields(data: Trajectories, context: Sequence[str], mask: str | None) -> Trajectories:

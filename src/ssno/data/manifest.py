@@ -30,7 +30,7 @@ from ssno.data.sandbox.hdf5 import Checked
 from ssno.data.sandbox.parent import contents_of, why_not_regular
 from ssno.data.splits import SPLITS, Split
 from ssno.data.trajectories import Described, trajectory_bytes
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 
 MANIFEST = "manifest.json"
 PROGRESS = ".progress"

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ssno.data.augmentation import sample_generator
 from ssno.data.trajectories import Frames
+from ssno.data.windows import sample_generator
 
 POINTS = 4  # keeps the key of this draw apart from others
 

@@ -30,9 +30,9 @@ import h5py
 import numpy as np
 from jaxtyping import Float
 
-from ssno.data.units import NO_UNITS, PhysicalUnits
-from ssno.pde.geometry import CARTESIAN, Geometry
-from ssno.pde.problems.problem import Axis, Parameters
+from ssno.data.grids import NO_UNITS, PhysicalUnits
+from ssno.pde.geometry import CARTESIAN, Axis, Geometry
+from ssno.pde.problems.problem import Parameters
 
 TEXT = h5py.string_dtype()
 CHECKED = {"shuffle": True, "compression": "gzip", "compression_opts": 1, "fletcher32": True}

@@ -21,7 +21,7 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import TOO_LARGE
 from ssno.forecasting.scores import Scores
 from ssno.models.pretrained import with_new_sections
-from ssno.runs.layout import evaluation_file
+from ssno.runs.checkpoint import evaluation_file
 from ssno.runs.load import run_folder_of
 from ssno.runs.open import RunFolder
 

@@ -35,8 +35,9 @@ from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
 from ssno.evaluation.record import BreakEven
 from ssno.forecasting.scores import Scores, score_forecasts
+from ssno.pde.geometry import Axis
 from ssno.pde.problems.heat import LinearProblem
-from ssno.pde.problems.problem import Axis, Parameters, Problem, SolverDiverged
+from ssno.pde.problems.problem import Parameters, Problem, SolverDiverged
 from ssno.runs.load import run_folder_of
 from ssno.runs.log import read_log
 from ssno.runs.open import RunFolder

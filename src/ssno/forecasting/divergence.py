@@ -26,8 +26,7 @@ from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import Mask, State
 from ssno.forecasting.rollout import Context, context_reader
-from ssno.pde.geometry import CARTESIAN, Geometry
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import CARTESIAN, Axis, Geometry
 
 NEVER = -1
 FACTOR = 10.0

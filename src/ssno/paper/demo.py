@@ -32,8 +32,7 @@ from ssno.paper.tables_1d import RATES
 from ssno.plots.curves import Band, error_bands, loss_curves
 from ssno.plots.fields import forecast_panels
 from ssno.plots.style import labels_of, save
-from ssno.runs.log import read_log
-from ssno.training.log import Reporter
+from ssno.runs.log import Reporter, read_log
 from ssno.training.train import train
 
 Progress = Callable[[float, float], None]

@@ -11,7 +11,7 @@ from ssno.evaluation.statistics import SeedSummary, compare_seeds, summarise
 from ssno.evaluation.tables import ResultTable
 from ssno.paper.persistence import PERSISTENCE, persistence_cell
 from ssno.paper.trial import Trial
-from ssno.runs.layout import TRIAL
+from ssno.runs.checkpoint import TRIAL
 
 # A claim "A is below B" holds if A is better by the rule of `ssno.evaluation.statistics.compare_seeds`; it does not
 # hold if B is; otherwise, and always with a single seed, it is not decidable. If A diverges, nothing is decided.

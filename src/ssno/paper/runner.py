@@ -43,13 +43,11 @@ from ssno.models.operator import count_parameters
 from ssno.paper.persistence import unit_interval_factor
 from ssno.paper.results import Results, TrialResult, curve_of
 from ssno.paper.trial import Trial
-from ssno.runs.checkpoint import has_checkpoint
-from ssno.runs.layout import LAST
+from ssno.runs.checkpoint import LAST, has_checkpoint
 from ssno.runs.load import load_forecaster
-from ssno.runs.log import read_log
+from ssno.runs.log import Silent, read_log
 from ssno.runs.run import read_run
 from ssno.training.estimate import estimate
-from ssno.training.log import Silent
 from ssno.training.processes import TrainingDiverged
 from ssno.training.task import task_for
 from ssno.training.train import train

@@ -22,7 +22,7 @@ from ssno.data.splits import holdout
 from ssno.data.windows import Protocol, Window, dataset_conventions
 from ssno.models.config import OperatorConfig
 from ssno.native.engine import Precision
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 from ssno.runs.options import Recipe, recipe
 from ssno.runs.run import DataShape, Run, leaves, resolve_run
 

@@ -4,7 +4,7 @@ An equation says what to solve (`spectral`, `vorticity`, `gas`, `sphere`), an in
 `finite_volume`), `integrate` how often (`stepping`); `problems` put them together for `ssno data generate`.
 """
 
-from ssno.pde.geometry import CARTESIAN, GEOMETRIES, POINT_CLOUD, SPHERE, Cartesian, Geometry, PointCloud, Sphere
+from ssno.pde.geometry import CARTESIAN, GEOMETRIES, POINT_CLOUD, SPHERE, Axis, Cartesian, Geometry, PointCloud, Sphere
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4, ifrk4
 from ssno.pde.problems.burgers import Burgers
@@ -13,7 +13,7 @@ from ssno.pde.problems.gray_scott import GrayScott
 from ssno.pde.problems.heat import AdvectionDiffusion, Heat, HeatBox, LinearProblem
 from ssno.pde.problems.kt_foil import KTFoil, flow_of
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.problems.shallow_water import ShallowWater, VorticalShallowWater
 from ssno.pde.problems.spectral_problem import SpectralProblem
 from ssno.pde.problems.torus import TorusLi, TorusVis, TorusVisForce

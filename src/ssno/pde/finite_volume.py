@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 
 Cells = Float[Tensor, "b c *cells"]
 Faces = Float[Tensor, "b c *faces"]

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.pde.finite_volume import differences, face_states, wrap
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 
 FLOOR = 1e-8
 """Least density and pressure that primitive variables show, so that a sound speed always exists."""

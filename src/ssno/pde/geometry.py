@@ -1,4 +1,4 @@
-"""Geometries: what the space axes of fields are, and everything that follows from it.
+"""Geometries and axes: what the space axes of fields are, and everything that follows from it.
 
 | object       | `grid_type` in files | axes                                                            |
 |--------------|----------------------|-----------------------------------------------------------------|
@@ -11,6 +11,7 @@ they take by `name` (`OperatorConfig.geometries`), because they are in a package
 """
 
 import abc
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
@@ -21,6 +22,42 @@ from jaxtyping import Float
 from ssno.transforms.sphere import SphereGrid
 
 Transform = Literal["fourier", "cosine", "none"]
+SHORTEST, LONGEST = 1e-100, 1e100
+"""Lengths of an axis, whose squares and inverses are still numbers."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a uniform grid: point i sits at `offset + i * spacing`, and `length = points * spacing`.
+
+    `offset` is 0 for grid nodes and half a spacing for cell centres. A periodic axis repeats after `length`.
+    """
+
+    name: str
+    length: float
+    points: int
+    offset: float = 0.0
+    periodic: bool = True
+
+    def __post_init__(self) -> None:
+        if not SHORTEST <= self.length <= LONGEST:
+            raise ValueError(
+                f"`length` of axis {self.name!r} must be a positive number between {SHORTEST:g} and {LONGEST:g}, got "
+                f"{self.length}."
+            )
+        if self.points < 1:
+            raise ValueError(f"`points` of axis {self.name!r} must be at least 1, got {self.points}.")
+        if not math.isfinite(self.offset):
+            raise ValueError(f"`offset` of axis {self.name!r} must be a finite number, got {self.offset}.")
+
+    @property
+    def spacing(self) -> float:
+        """Distance between neighbouring points."""
+        return self.length / self.points
+
+    def coordinates(self) -> Float[np.ndarray, " l"]:
+        """Positions of the points, float64."""
+        return self.offset + self.spacing * np.arange(self.points, dtype=np.float64)
 
 
 class Geometry(abc.ABC):

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 
 # Requirements on the options of problems, each with one message.
 

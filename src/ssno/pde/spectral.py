@@ -22,8 +22,8 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from ssno.native.build import library
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.problems.problem import Axis
 
 # The convective term -(u^2 / 2)_x of Burgers and Kuramoto-Sivashinsky, and a compiled ETDRK4 step for them.
 #

@@ -18,9 +18,10 @@ import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import ifrk4
-from ssno.pde.problems.problem import Axis, OnProgress, SolverDiverged
+from ssno.pde.problems.problem import OnProgress, SolverDiverged
 from ssno.pde.spectral import SpectralCoefficients, SpectralEquation
 from ssno.pde.stepping import integrate, one_thread, steps_between
 

@@ -18,7 +18,7 @@ from ssno.evaluation.evaluate import choose, evaluate, evaluate_ensemble
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.models.pretrained import results_folder
 from ssno.report.page import EnsembleReport, RunReport, build_page, gather
-from ssno.runs.layout import WEIGHTS, evaluation_file, report_file
+from ssno.runs.checkpoint import WEIGHTS, evaluation_file, report_file
 from ssno.runs.load import run_folder_of
 from ssno.runs.log import read_log
 from ssno.runs.open import RunFolder, open_run

@@ -30,9 +30,8 @@ from ssno.models.pretrained import (
 from ssno.models.registry import model_config
 from ssno.models.wrapped import WrappedConfig, WrappedModule
 from ssno.native.engine import Precision
-from ssno.pde.problems.problem import LONGEST, SHORTEST
-from ssno.runs.checkpoint import has_checkpoint, load_checkpoint
-from ssno.runs.layout import CONFIG, WEIGHTS, is_run, refuse_links
+from ssno.pde.geometry import LONGEST, SHORTEST
+from ssno.runs.checkpoint import CONFIG, WEIGHTS, has_checkpoint, is_run, load_checkpoint, refuse_links
 
 
 @dataclass(frozen=True)

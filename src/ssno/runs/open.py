@@ -17,16 +17,15 @@ from torch import nn
 
 from ssno.base import description_from_json
 from ssno.base.checks import LARGEST_SEED
-from ssno.data.grids import Points
+from ssno.data.grids import NO_UNITS, PhysicalUnits, Points
 from ssno.data.load import DataOptions, in_our_layout, same_options, with_fields
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
-from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.pretrained import read_model_document, resolve_checkpoint
 from ssno.native.engine import Precision
-from ssno.runs.layout import CONFIG
+from ssno.runs.checkpoint import CONFIG
 from ssno.runs.load import load_forecaster, run_folder_of
 
 LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")

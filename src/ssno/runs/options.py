@@ -10,9 +10,8 @@ from typing import Any, Literal, get_args
 
 from ssno.base.checks import require_one_of, require_seed, unknown_name
 from ssno.base.distributed_env import processes
-from ssno.data.augmentation import Reflection
 from ssno.data.normalise import NormalisationMethod as Normalisation
-from ssno.data.windows import Window, dataset_conventions
+from ssno.data.windows import Reflection, Window, dataset_conventions
 from ssno.native.engine import Engine, Precision
 
 # How trajectories are unrolled while a model learns: one typed schedule over the run.

@@ -26,9 +26,8 @@ from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import FORMAT, VERSION, read_model_document
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNOConfig
-from ssno.pde.problems.problem import Axis
-from ssno.runs.checkpoint import Progress
-from ssno.runs.layout import CONFIG
+from ssno.pde.geometry import Axis
+from ssno.runs.checkpoint import CONFIG, Progress
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.options import recipe as recipe_options
 

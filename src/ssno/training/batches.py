@@ -16,11 +16,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ssno.data.augmentation import Reflection, noise_like, reflected, sample_generator
 from ssno.data.grids import coarse_points, fitting
 from ssno.data.point_clouds import at_points, drawn_points, wall_mask
 from ssno.data.trajectories import Frames, Trajectories
-from ssno.data.windows import context_at_steps, next_frames
+from ssno.data.windows import Reflection, context_at_steps, next_frames, noise_like, reflected, sample_generator
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import apply_mask
 from ssno.runs.options import Stage

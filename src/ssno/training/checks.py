@@ -34,10 +34,9 @@ from ssno.forecasting.metrics import frame_errors
 from ssno.forecasting.rollout import rollout
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.native.engine import Engine, use
-from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
-from ssno.runs.layout import LAST
+from ssno.runs.checkpoint import LAST, has_checkpoint, load_checkpoint, read_progress
+from ssno.runs.log import Silent
 from ssno.runs.run import Run
-from ssno.training.log import Silent
 from ssno.training.processes import EXIT_INTERRUPTED, TrainingInterrupted
 from ssno.training.train import train
 

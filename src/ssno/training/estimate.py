@@ -25,9 +25,9 @@ from ssno.data.windows import Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.models.operator import count_parameters
+from ssno.runs.log import Silent
 from ssno.runs.options import Stage, TrainOptions, Unrolling
 from ssno.training.batches import prepare
-from ssno.training.log import Silent
 from ssno.training.loop import run_task
 from ssno.training.objective import Objective, compiles
 from ssno.training.optimiser import optimiser_bytes

@@ -22,13 +22,21 @@ from ssno.forecasting.scores import score
 from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
 from ssno.native.engine import Precision, use
-from ssno.runs.checkpoint import Progress, has_checkpoint, load_checkpoint, save_checkpoint
-from ssno.runs.layout import BEST, LAST, claimed, clear, epoch_folder
-from ssno.runs.log import Log, Logger, check_loggers
+from ssno.runs.checkpoint import (
+    BEST,
+    LAST,
+    Progress,
+    claimed,
+    clear,
+    epoch_folder,
+    has_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from ssno.runs.log import Log, Logger, Reporter, Silent, check_loggers, reporter_for
 from ssno.runs.run import record_changes
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource, prepare
-from ssno.training.log import Reporter, Silent, reporter_for
 from ssno.training.objective import Carry, Objective
 from ssno.training.optimiser import WeightAverage, make_optimiser, rate_factor, restore, run_tensors, set_rate
 from ssno.training.processes import Interruption, Process, TrainingDiverged, TrainingInterrupted, join_processes

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from ssno.data.augmentation import sample_generator
 from ssno.data.trajectories import Frames, Trajectories, trajectory_bytes
+from ssno.data.windows import sample_generator
 
 BLOCK = 16 * 2**20
 """Bytes of trajectories that are read at once."""

@@ -21,13 +21,12 @@ from torch import nn
 from ssno.base.checks import did_you_mean
 from ssno.base.memory import free_memory
 from ssno.base.provenance import provenance
-from ssno.data.augmentation import check_reflection
 from ssno.data.envelope import Surveyor
 from ssno.data.grids import coarse_points, fitting
 from ssno.data.normalise import Normalisers, check_finite, fit, reuse_units
 from ssno.data.splits import holdout
 from ssno.data.trajectories import Trajectories, trajectory_bytes
-from ssno.data.windows import ContextTime, Window, dataset_conventions
+from ssno.data.windows import ContextTime, Window, check_reflection, dataset_conventions
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import read_model_document

@@ -12,10 +12,9 @@ from ssno.data.trajectories import Trajectories
 from ssno.data.windows import ContextTime, Window
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
-from ssno.runs.log import Logger
+from ssno.runs.log import Logger, Reporter
 from ssno.runs.options import Recipe, TrainOptions
 from ssno.runs.run import Run
-from ssno.training.log import Reporter
 from ssno.training.loop import run_task
 from ssno.training.task import task_for
 

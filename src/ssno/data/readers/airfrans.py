@@ -31,8 +31,7 @@ from ssno.data.sandbox.parent import Contents, check_regular, read_by_child
 from ssno.data.sandbox.report import whole_limit
 from ssno.data.sandbox.vtk_xml import VTKPiece
 from ssno.data.trajectories import Trajectories
-from ssno.pde.geometry import POINT_CLOUD
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import POINT_CLOUD, Axis
 
 FIELDS = ("v_x", "v_y", "p", "nu_t")
 KNOWN = ("x", "y", "wall_distance", "normal_x", "normal_y")

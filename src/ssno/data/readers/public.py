@@ -25,7 +25,7 @@ from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
 from ssno.data.sandbox.parent import Contents
 from ssno.data.splits import SPLITS
 from ssno.data.trajectories import Trajectories
-from ssno.pde.problems.problem import Axis
+from ssno.pde.geometry import Axis
 
 # TorusVis and TorusVisForce of fourierflow: `torus_vis.h5`, `torus_vis_force.h5`.
 #

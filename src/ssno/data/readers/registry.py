@@ -10,16 +10,16 @@ import numpy as np
 from ssno.data.context import NONE, choose_context
 from ssno.data.errors import DataError
 from ssno.data.grids import periodic_flags
-from ssno.data.readers import airfrans, csv_columns, plain, public, well
+from ssno.data.readers import airfrans, csv_columns, plain, public
 from ssno.data.readers.arrays import FileArray, Selection, Stamp
-from ssno.data.readers.protocol import Reader, ReadOptions
+from ssno.data.readers.protocol import WELL, Reader, ReadOptions
 from ssno.data.sandbox.parent import BUDGET, Contents, StoredArray, ask, contents_of, read_by_child
 from ssno.data.sandbox.report import INFLATION
 from ssno.data.sandbox.zarr_store import SMALL_FILE
 from ssno.data.trajectories import NAN, Trajectories
 
 READERS: tuple[Reader, ...] = (
-    well.READER,
+    WELL,
     airfrans.READER,
     public.PDEBENCH,
     public.LPSDA,

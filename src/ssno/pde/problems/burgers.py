@@ -24,10 +24,11 @@ from jaxtyping import Float
 
 from ssno.base.checks import require_one_of
 from ssno.pde.finite_volume import BurgersLaw, FiniteVolume
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.initial_conditions import sine_waves
 from ssno.pde.integrators import etdrk4
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
 from ssno.pde.spectral import burgers, engine
 from ssno.pde.stepping import FrameDone, in_blocks, march, one_thread, spectral_frames, steps_between
 

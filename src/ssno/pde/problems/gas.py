@@ -24,8 +24,9 @@ from torch import Tensor
 from ssno.base.checks import require_one_of
 from ssno.pde.finite_volume import wrap
 from ssno.pde.gas import Euler, cell_averages, heun, to_primitive, turned_wrap, unfold
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import check_at_least, check_batch, check_multiple, check_positive
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
 from ssno.pde.stepping import march, one_thread
 
 CACHED_CELLS = 128 * 128

@@ -28,8 +28,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.base.checks import require_one_of
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
-from ssno.pde.problems.problem import Axis, Parameters
+from ssno.pde.problems.problem import Parameters
 from ssno.pde.problems.spectral_problem import SpectralProblem
 from ssno.pde.spectral import SpectralCoefficients, SpectralEquation, Wall, box_axis
 

@@ -23,9 +23,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ssno.base.checks import require_one_of
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
 from ssno.pde.initial_conditions import draw_waves, sine_waves
-from ssno.pde.problems.problem import Axis, Parameters
+from ssno.pde.problems.problem import Parameters
 from ssno.pde.problems.spectral_problem import SpectralProblem
 from ssno.pde.spectral import SpectralEquation, Wall, advection_diffusion
 

@@ -21,9 +21,9 @@ import numpy as np
 from jaxtyping import Bool, Complex, Float
 
 from ssno.base.checks import require_one_of
-from ssno.pde.geometry import POINT_CLOUD, Geometry
+from ssno.pde.geometry import POINT_CLOUD, Axis, Geometry
 from ssno.pde.grids import check_at_least, check_batch
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
 
 # Ideal flow past Karman-Trefftz aerofoils, in closed form: the exact truth behind the `kt-foil` data.
 #

@@ -23,9 +23,10 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid, check_at_least, check_positive
 from ssno.pde.initial_conditions import draw_waves, sine_waves
-from ssno.pde.problems.problem import Axis, Parameters
+from ssno.pde.problems.problem import Parameters
 from ssno.pde.problems.spectral_problem import SpectralProblem
 from ssno.pde.spectral import SpectralEquation, engine, kuramoto_sivashinsky
 

@@ -13,7 +13,6 @@ Axes: n trajectory, t stored frame, c field (channel), then the space axes in th
 """
 
 import abc
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,50 +20,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from ssno.pde.geometry import CARTESIAN, Geometry
+from ssno.pde.geometry import CARTESIAN, Axis, Geometry
 
 Parameters = Mapping[str, np.ndarray]
 """What `Problem.draw` samples for one trajectory, by name."""
 OnProgress = Callable[[int, int], None]
 """Called with the work that is done, and all of it."""
-
-
-SHORTEST, LONGEST = 1e-100, 1e100
-"""Lengths of an axis, whose squares and inverses are still numbers."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis of a uniform grid: point i sits at `offset + i * spacing`, and `length = points * spacing`.
-
-    `offset` is 0 for grid nodes and half a spacing for cell centres. A periodic axis repeats after `length`.
-    """
-
-    name: str
-    length: float
-    points: int
-    offset: float = 0.0
-    periodic: bool = True
-
-    def __post_init__(self) -> None:
-        if not SHORTEST <= self.length <= LONGEST:
-            raise ValueError(
-                f"`length` of axis {self.name!r} must be a positive number between {SHORTEST:g} and {LONGEST:g}, got "
-                f"{self.length}."
-            )
-        if self.points < 1:
-            raise ValueError(f"`points` of axis {self.name!r} must be at least 1, got {self.points}.")
-        if not math.isfinite(self.offset):
-            raise ValueError(f"`offset` of axis {self.name!r} must be a finite number, got {self.offset}.")
-
-    @property
-    def spacing(self) -> float:
-        """Distance between neighbouring points."""
-        return self.length / self.points
-
-    def coordinates(self) -> Float[np.ndarray, " l"]:
-        """Positions of the points, float64."""
-        return self.offset + self.spacing * np.arange(self.points, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from torch import Tensor
 
 from ssno.base.checks import require_one_of
 from ssno.pde import sphere as sphere_flows
-from ssno.pde.geometry import SPHERE, Geometry
+from ssno.pde.geometry import SPHERE, Axis, Geometry
 from ssno.pde.grids import check_at_least, check_positive
 from ssno.pde.integrators import restarted_adams_bashforth, runge_kutta
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution, SolverDiverged
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution, SolverDiverged
 from ssno.pde.sphere import ShallowWaterEquations
 from ssno.pde.stepping import FrameDone, in_blocks, steps_between
 from ssno.transforms.sphere import SphereGrid, SphereTransform

@@ -27,9 +27,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ssno.base.checks import require_one_of
+from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.initial_conditions import Convention, gaussian_field
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
+from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
 from ssno.pde.vorticity import COURANT, WaveForce, vorticity_frames
 
 FORCE = 0.1
