@@ -63,11 +63,7 @@ def split_trajectories(total: int, sizes: Sequence[float | int] = FRACTIONS) -> 
             counts[counts.index(max(counts))] -= 1
         counts[0] += max(0, floor(sum(sizes) * total + 1e-9) - sum(counts)) * wanted[0]
     train, valid, test = counts
-    return {
-        "train": range(train),
-        "valid": range(train, train + valid),
-        "test": range(total - test, total),
-    }
+    return {"train": range(train), "valid": range(train, train + valid), "test": range(total - test, total)}
 
 
 def holdout(total: int) -> dict[str, range]:

@@ -277,10 +277,7 @@ def run_benchmark(
     memory = {name: entry.memory() for name, entry in entries.items()}
     flops = {name: (entry.flops("plain"), entry.flops(engines[name])) for name, entry in entries.items()}
     timings = time_interleaved(
-        {name: entry.once for name, entry in entries.items()},
-        budget=budget,
-        least_rounds=least_rounds,
-        warm_up=WARM_UP,
+        {name: entry.once for name, entry in entries.items()}, budget=budget, least_rounds=least_rounds, warm_up=WARM_UP
     )
     return [
         Cost(

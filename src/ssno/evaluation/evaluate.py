@@ -137,12 +137,7 @@ def evaluate(
     )
     if solver and described.data is not None and evaluation.seconds is not None:
         found = break_even(
-            run,
-            described.data,
-            chosen,
-            run.forecaster.window,
-            scores=evaluation.scores,
-            seconds=evaluation.seconds,
+            run, described.data, chosen, run.forecaster.window, scores=evaluation.scores, seconds=evaluation.seconds
         )
         evaluation = replace(evaluation, break_even=found)
     if write:

@@ -133,8 +133,7 @@ def _constants(traced: GraphModule) -> dict[Node, Any]:
                 known[node] = _attribute(traced, node.target)
             elif node.op == "call_function" and all(one in known for one in node.all_input_nodes):
                 known[node] = node.target(
-                    *torch.fx.map_arg(node.args, known.__getitem__),
-                    **torch.fx.map_arg(node.kwargs, known.__getitem__),
+                    *torch.fx.map_arg(node.args, known.__getitem__), **torch.fx.map_arg(node.kwargs, known.__getitem__)
                 )
     return known
 

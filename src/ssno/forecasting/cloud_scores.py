@@ -25,10 +25,7 @@ from ssno.data.point_clouds import wall_mask
 from ssno.data.trajectories import Frames
 
 Flow = Float[Tensor, "b t c p"]
-CLOUD_METRICS = (
-    *("volume_mse", "surface_mse"),
-    *("lift_rel", "lift_rel_median", "lift_abs", "lift_bias", "lift_rank"),
-)
+CLOUD_METRICS = (*("volume_mse", "surface_mse"), *("lift_rel", "lift_rel_median", "lift_abs", "lift_bias", "lift_rank"))
 
 # Lift of an aerofoil from the pressure on its contour.
 #

@@ -195,11 +195,7 @@ NEGLIGIBLE = 1e-6
 
 
 def spectral_errors(
-    prediction: State,
-    truth: State,
-    *,
-    bands: Mapping[str, Band] = THIRDS,
-    spacing: Sequence[float | int] | None = None,
+    prediction: State, truth: State, *, bands: Mapping[str, Band] = THIRDS, spacing: Sequence[float | int] | None = None
 ) -> dict[str, Float[Tensor, " b"]]:
     """The relative error of each trajectory in each band [lower, upper), as fractions of the Nyquist wavenumber.
 

@@ -232,11 +232,7 @@ class ForecasterScorer:
 
 
 def score(
-    forecaster: Forecaster | Ensemble,
-    data: Trajectories,
-    *,
-    batch_size: int = 32,
-    metrics: Collection[str] = TRAINING,
+    forecaster: Forecaster | Ensemble, data: Trajectories, *, batch_size: int = 32, metrics: Collection[str] = TRAINING
 ) -> Scores:
     """Errors over a set of trajectories; results do not depend on the batch size.
 

@@ -31,13 +31,7 @@ from ssno.paper.table import (
 )
 from ssno.paper.trial import BURGERS, CPU, KS, Scale
 
-MODELS: Mapping[str, str] = {
-    "SS-NO": "ssno",
-    "FFNO": "ffno",
-    "U-Net": "unet",
-    "GKT": "gkt",
-    "Factformer": "factformer",
-}
+MODELS: Mapping[str, str] = {"SS-NO": "ssno", "FFNO": "ffno", "U-Net": "unet", "GKT": "gkt", "Factformer": "factformer"}
 PLAIN = "SS-NO, the paper's start and boundary"
 RATES = {"SS-NO": 1e-2, "FFNO": 1e-2, "U-Net": 1e-2, "GKT": 3e-3, "Factformer": 1e-2}
 """Peak learning rates with the optimiser of each model in the recipe `fast`, by trials of equal time on validation

@@ -113,12 +113,7 @@ class FieldsOfView:
         agree = {name: bool((read.reached == seen.reached).all()) for name, (read, seen) in views.items()}
         full = {name: read.full for name, (read, _) in views.items()}
         rows = tuple(
-            (
-                MODELS[name],
-                f"{100 * read.fraction:.4g} %",
-                "yes" if read.full else "no",
-                "yes" if agree[name] else "no",
-            )
+            (MODELS[name], f"{100 * read.fraction:.4g} %", "yes" if read.full else "no", "yes" if agree[name] else "no")
             for name, (read, _) in views.items()
         )
         headings = ("model", "share", "full", "Jacobian agrees")

@@ -1,15 +1,7 @@
 """Figures: every function takes numbers and returns a matplotlib figure; `save` writes it."""
 
 from ssno.plots.animation import animate, animate_globe
-from ssno.plots.curves import (
-    Band,
-    calibration_plot,
-    ensemble_bands,
-    error_bands,
-    loss_curves,
-    pareto_figure,
-    spectra,
-)
+from ssno.plots.curves import Band, calibration_plot, ensemble_bands, error_bands, loss_curves, pareto_figure, spectra
 from ssno.plots.fields import forecast_panels, frame_panels, gallery
 from ssno.plots.geometries import flow_pictures, pressure_curve, pressure_panels, sphere_panels
 from ssno.plots.modes import kernel_panels, memory_weights, mode_ridges

@@ -15,17 +15,7 @@ from jaxtyping import Float
 from ssno.data.grids import NO_UNITS, PhysicalUnits, labelled, measured
 from ssno.data.trajectories import Trajectories
 from ssno.plots.geometries import sphere_panels
-from ssno.plots.style import (
-    PLAIN,
-    Figure,
-    Labels,
-    colours,
-    comparison,
-    evenly_spaced,
-    few_ticks,
-    look,
-    show_image,
-)
+from ssno.plots.style import PLAIN, Figure, Labels, colours, comparison, evenly_spaced, few_ticks, look, show_image
 
 FRAMES, FIELDS = 5, 4
 LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}

@@ -72,13 +72,7 @@ def sampled(
     return np.where(hidden, np.nan, upper * (1 - down) + lower * down)
 
 
-def draw_globe(
-    axes: Axes,
-    field: Float[np.ndarray, "lat lon"],
-    scale: Scale,
-    *,
-    latitude: float = 30.0,
-) -> AxesImage:
+def draw_globe(axes: Axes, field: Float[np.ndarray, "lat lon"], scale: Scale, *, latitude: float = 30.0) -> AxesImage:
     """A globe; `set_data(seen_from(...))` of the returned image turns it."""
     colour_map, low, high = scale
     image = axes.imshow(

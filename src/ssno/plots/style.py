@@ -85,13 +85,7 @@ def show_image(
     axes.grid(False)
     axes.set_facecolor(NO_DATA)
     return axes.imshow(
-        values,
-        extent=extent,
-        cmap=colour_map,
-        vmin=low,
-        vmax=high,
-        aspect=aspect,
-        interpolation="nearest",
+        values, extent=extent, cmap=colour_map, vmin=low, vmax=high, aspect=aspect, interpolation="nearest"
     )
 
 

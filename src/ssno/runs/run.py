@@ -140,11 +140,7 @@ class Run(Generic[ModelConfig]):
         def is_given(name: str) -> bool:
             return any(other == name or other.startswith(f"{name}.") for other in given)
 
-        derived = {
-            "in_channels": predicted + context,
-            "out_channels": predicted,
-            "n_dims": len(axes),
-        }
+        derived = {"in_channels": predicted + context, "out_channels": predicted, "n_dims": len(axes)}
         model = replace(self.model, **{name: value for name, value in derived.items() if not is_given(f"model.{name}")})
         if recipe == "fast":
             best = model.recommended(periodic=[axis.periodic for axis in axes])

@@ -76,13 +76,7 @@ main()
 
 
 def ask(
-    stamp: Stamp,
-    request: Record,
-    *,
-    work: int = 0,
-    memory: int = MEMORY,
-    most: int = 0,
-    time_limit: float = TIME_LIMIT,
+    stamp: Stamp, request: Record, *, work: int = 0, memory: int = MEMORY, most: int = 0, time_limit: float = TIME_LIMIT
 ) -> tuple[Record, np.ndarray]:
     """What the child says about a file, and up to `most` bytes that it sends. Raises `DataError`.
 
