@@ -1,7 +1,7 @@
 """What should lie beyond a wall: SS-NO with six boundaries along walled axes, beside FFNO and U-Net, in equal time.
 
 Two problems with walls of opposite kinds: heat between cold walls (u = 0: its odd mirror image continues it) and
-Gray-Scott in a channel (no flux: the even one does), periodic along x, where every SS-NO is wrapped. Coordinates are
+Gray-Scott in a channel (no flux: the even one does), periodic along x, where every SS-NO is periodic. Coordinates are
 given along walled axes only. All are trained for about the same time, by measured times of a step on one thread.
 """
 
@@ -20,10 +20,10 @@ from ssno.paper.trial import CPU_2D, GRAY_SCOTT_CHANNEL, HEAT_BOX, Trial, trial
 
 BOUNDARIES = {
     "SS-NO, zero": "zero",
-    "SS-NO, even": "neumann",
-    "SS-NO, odd": "dirichlet",
-    "SS-NO, one period": "periodic-truncated",
-    "SS-NO, wrapped": "periodic",
+    "SS-NO, Neumann": "neumann",
+    "SS-NO, Dirichlet": "dirichlet",
+    "SS-NO, periodic-truncated": "periodic-truncated",
+    "SS-NO, periodic": "periodic",
     "SS-NO, learned value": "learned",
 }
 OTHERS: Mapping[str, type[OperatorConfig]] = {"FFNO": FFNOConfig, "U-Net": UNetConfig}
@@ -69,7 +69,7 @@ WALLS = Experiment(
         columns=COLUMNS,
         cell=run_of,
         chosen=lambda at, label, case, seed: (
-            at.scale != "tiny" or (label in ("SS-NO, even", "FFNO") and case == HEAT_BOX.title)
+            at.scale != "tiny" or (label in ("SS-NO, Neumann", "FFNO") and case == HEAT_BOX.title)
         ),
         claims=tuple(below_in(*cell) for cell in product(COLUMNS, BOUNDARIES, OTHERS)),
         notes=("Seconds are time on the clock of a shared machine; epochs were chosen by CPU time of a step.",),

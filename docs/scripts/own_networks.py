@@ -44,9 +44,9 @@ def scan(**options: object) -> Callable[[], nn.Module]:
 
 
 LAYER = {
-    "BidirectionalScan, boundary wrapped": scan(boundary="periodic"),
+    "BidirectionalScan, boundary periodic": scan(boundary="periodic"),
     "BidirectionalScan": scan(),
-    "BidirectionalScan, boundary wrapped, the paper's start": scan(boundary="periodic", options=ModeOptions()),
+    "BidirectionalScan, boundary periodic, the paper's start": scan(boundary="periodic", options=ModeOptions()),
     "BidirectionalScan, the paper's start": scan(options=ModeOptions()),
     "Conv1d, 5 taps": lambda: Convolved(CHANNELS, taps=5),
     "Conv1d, 7 taps": lambda: Convolved(CHANNELS, taps=7),

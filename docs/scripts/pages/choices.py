@@ -40,10 +40,10 @@ LONG = {"SS-NO, 50 epochs": "`ssno`", "FFNO, 50 epochs": "`ffno`"}
 UNROLLED = {"teacher forcing": "one step at a time (default)", "unrolled": "`--train.unroll.teacher-forcing 0`"}
 BOUNDARIES = {
     "SS-NO, zero": "`--model.boundary zero`",
-    "SS-NO, even": "`--model.boundary neumann`",
-    "SS-NO, odd": "`--model.boundary dirichlet`",
-    "SS-NO, one period": "`--model.boundary periodic-truncated`",
-    "SS-NO, wrapped": "`--model.boundary periodic`",
+    "SS-NO, Neumann": "`--model.boundary neumann`",
+    "SS-NO, Dirichlet": "`--model.boundary dirichlet`",
+    "SS-NO, periodic-truncated": "`--model.boundary periodic-truncated`",
+    "SS-NO, periodic": "`--model.boundary periodic`",
     "SS-NO, learned value": "`--model.boundary learned`",
     "FFNO": "`ffno`",
     "U-Net": "`unet`",

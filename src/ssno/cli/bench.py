@@ -134,8 +134,7 @@ def foresee(
         sizes = {"memory_bytes": limit, "disk_bytes": rows * BYTES_PER_ROW}
         print(to_text({"cases": plan, "seconds": total, **sizes}, indent=1))
         return
-    table = Table(title="ssno bench would measure", title_justify="left")
-    table.add_column("case")
+    table = Table("case", title="ssno bench would measure", title_justify="left")
     table.add_column("models", justify="right")
     table.add_column("about", justify="right")
     for case, (time, count) in times.items():

@@ -41,9 +41,7 @@ def doctor(*, check: bool = False, device: Device = "auto", json: bool = False) 
     if json:
         print(to_text({**facts, "problems": problems}, indent=2))
     else:
-        table = Table(title="ssno doctor", title_justify="left")
-        table.add_column("what")
-        table.add_column("found")
+        table = Table("what", "found", title="ssno doctor", title_justify="left")
         for name, value in facts.items():
             table.add_row(
                 name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)

@@ -184,15 +184,11 @@ def records(evaluation: Evaluation) -> list[dict[str, Any]]:
         "fingerprint": evaluation.fingerprint,
         "commit": evaluation.provenance.get("commit"),
     }
-    return [
-        {**shared, "forecast_by": row.name, "parameters": row.parameters, **_metrics(row.scores.means)}
-        for row in rows_of(evaluation)
-    ]
-
-
-def _metrics(means: dict[str, float]) -> dict[str, float]:
-    """Means under names that do not clash with the columns that say what was evaluated."""
-    return {("solver_points" if name == "points" else name): value for name, value in means.items()}
+    found = []
+    for row in rows_of(evaluation):  # means whose names do not clash with the columns that say what was evaluated
+        means = {("solver_points" if name == "points" else name): value for name, value in row.scores.means.items()}
+        found.append({**shared, "forecast_by": row.name, "parameters": row.parameters, **means})
+    return found
 
 
 def foresee(
@@ -240,9 +236,8 @@ def report_plan(plans: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print(to_text(plans, indent=1))
         return
-    table = Table(title="dry run: estimated cost; nothing was written", title_justify="left")
-    for heading in ("run", "data", "time", "memory", "writes"):
-        table.add_column(heading)
+    headings = ("run", "data", "time", "memory", "writes")
+    table = Table(*headings, title="dry run: estimated cost; nothing was written", title_justify="left")
     for plan in plans:
         table.add_row(
             plan["run"], plan["data"], duration(plan["seconds"]), byte_size(plan["memory_bytes"]), plan["file"]

@@ -91,9 +91,8 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
 
 def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
     """Bundled checkpoints with the error each states."""
-    title = "Trained checkpoints; evaluate one with: ssno evaluate NAME"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    table.add_column("name, and data below it")
+    look: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "collapse_padding": True, "pad_edge": False}
+    table = Table("name, and data below it", title="Trained checkpoints; evaluate one with: ssno evaluate NAME", **look)
     table.add_column("model", no_wrap=True)
     for heading in ("parameters", "rel_l2", "one step", "size"):
         table.add_column(heading, justify="right", no_wrap=True)

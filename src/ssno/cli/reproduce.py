@@ -161,9 +161,7 @@ def print_finding(finding: Finding, console: Console) -> None:
     """Tables and verdicts."""
     for one in finding.tables:
         console.print(one.terminal())
-    table = Table(title="verdicts", title_justify="left", show_lines=True)
-    for heading in ("claim", "our data say", "numbers"):
-        table.add_column(heading)
+    table = Table("claim", "our data say", "numbers", title="verdicts", title_justify="left", show_lines=True)
     for verdict in finding.verdicts:
         table.add_row(verdict.claim, verdict.answer, verdict.evidence)
     console.print(table)

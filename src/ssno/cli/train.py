@@ -363,8 +363,7 @@ def report_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json_format.dumps(cost, indent=2))
         return
-    table = Table(title="dry run: estimated cost; nothing was written", title_justify="left")
-    table.add_column("what")
+    table = Table("what", title="dry run: estimated cost; nothing was written", title_justify="left")
     table.add_column("how much", justify="right")
     table.add_row("parameters", f"{cost['parameters']:,}")
     if cost["seconds"] is None:

@@ -234,11 +234,9 @@ def finished_shards(folder: Path, shards: Sequence[Shard]) -> dict[str, Entry]:
             notes[shard.path] = _entry(unseal(note_path(folder, shard)))
     manifest = (folder / MANIFEST).is_file()
     known = {entry.path: entry for entry in entries_of(read_manifest(folder))} if manifest else {}
-    return {path: entry for path, entry in {**known, **notes}.items() if _has_size(folder / path, entry.size)}
-
-
-def _has_size(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size
+    files = {path: folder / path for path in {**known, **notes}}
+    sizes = {path: file.stat().st_size for path, file in files.items() if file.is_file()}
+    return {path: entry for path, entry in {**known, **notes}.items() if sizes.get(path) == entry.size}
 
 
 # Check a dataset's folder against its manifest: every bit of every file, and that the content makes sense.

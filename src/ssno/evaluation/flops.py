@@ -287,14 +287,10 @@ def _ffno(config: FFNOConfig, points: int) -> float | int:
     return FRAMES * config.n_layers * spectral
 
 
-def _ssno(config: SSNOConfig, points: int) -> float | int:
-    return parameters_of(config) * points
-
-
 PUBLISHED_RULES: dict[type, Callable[[Any, int], float | int]] = {
     UNetConfig: _unet,
     FactformerConfig: _factformer,
     GKTConfig: _gkt,
     FFNOConfig: _ffno,
-    SSNOConfig: _ssno,
+    SSNOConfig: lambda config, points: parameters_of(config) * points,
 }

@@ -248,10 +248,6 @@ def check_operations(proto: Any) -> None:
     assert not kinds & {TensorProto.COMPLEX64, TensorProto.COMPLEX128}, "numbers are real"
 
 
-def _run_onnx(path: Path) -> StepFunction:
-    return onnx_function(path.read_bytes())
-
-
 def onnx_function(data: bytes) -> StepFunction:
     """The step of an ONNX file, on this processor."""
     import onnxruntime
@@ -272,17 +268,9 @@ def _write_torch(program: ExportedProgram, path: Path, step: ForecastStep, metad
     torch.export.save(program, path, extra_files={"metadata.json": json.dumps(metadata)})
 
 
-def _run_torch(path: Path) -> StepFunction:
-    return _of_tensors(torch.export.load(path).module())
-
-
 def _write_aoti(program: ExportedProgram, path: Path, step: ForecastStep, metadata: dict[str, Any]) -> None:
     configs = {"aot_inductor.metadata": as_texts(metadata)}
     torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=configs)
-
-
-def _run_aoti(path: Path) -> StepFunction:
-    return _of_tensors(torch._inductor.aoti_load_package(str(path)))
 
 
 def _of_tensors(function: Callable[..., Any]) -> StepFunction:
@@ -300,7 +288,11 @@ WRITERS: dict[str, Callable[[ExportedProgram, Path, ForecastStep, dict[str, Any]
     "torch": _write_torch,
     "aoti": _write_aoti,
 }
-RUNNERS: dict[str, Callable[[Path], StepFunction]] = {"onnx": _run_onnx, "torch": _run_torch, "aoti": _run_aoti}
+RUNNERS: dict[str, Callable[[Path], StepFunction]] = {
+    "onnx": lambda path: onnx_function(path.read_bytes()),
+    "torch": lambda path: _of_tensors(torch.export.load(path).module()),
+    "aoti": lambda path: _of_tensors(torch._inductor.aoti_load_package(str(path))),
+}
 
 
 @contextmanager

@@ -154,18 +154,13 @@ def build_page(reports: Sequence[RunReport], *, ensemble: EnsembleReport | None 
         lead=f"{len(reports)} runs on {first.dataset}." if several else summary(first),
         links=links,
         headings=HEADINGS,
-        overview=overview(evaluations, common_units(reports)) if several else None,
+        overview=overview(evaluations, merged([report.data.units for report in reports])[0]) if several else None,
         ensemble=None if ensemble is None else ensemble_values(ensemble),
         runs=[
             {"id": f"run-{place}", "title": report.evaluation.name if several else "Result", **run_values(report)}
             for place, report in enumerate(reports)
         ],
     )
-
-
-def common_units(reports: Sequence[RunReport]) -> PhysicalUnits:
-    """The units of all runs; none where they differ."""
-    return merged([report.data.units for report in reports])[0]
 
 
 def overview(evaluations: Sequence[Evaluation], units: PhysicalUnits = NO_UNITS) -> dict[str, Any]:
