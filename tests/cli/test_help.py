@@ -27,3 +27,9 @@ def test_help_of_every_command_is_shown_without_slow_imports(monkeypatch) -> Non
     for words, text in zip(ASKED, found, strict=True):
         assert "--help" in text, words
         assert "--device" not in text or "Where to compute" in text, words
+
+
+def test_the_list_of_commands_is_shown_without_torch() -> None:
+    code = "import sys; from ssno.cli.main import main; main(['--help']); sys.exit('torch' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (shown.returncode, "ssno train" in shown.stdout) == (0, True)
