@@ -115,5 +115,5 @@ def test_unknown_options_are_refused() -> None:
         convolve(x, kernel, method="direct")
     with pytest.raises(ValueError, match="`method` must be .* got 'direct'"):
         convolve_each_way(x, kernel[None], directions=("forward",), method="direct")
-    with pytest.raises(ValueError, match="`direction` must be 'forward' or 'backward', got 'sideways'"):
+    with pytest.raises(ValueError, match="`direction` must be one of 'forward', 'backward', got 'sideways'"):
         toeplitz(kernel, direction="sideways")

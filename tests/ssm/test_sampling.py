@@ -8,7 +8,13 @@ from ssno.layers.modes import ModeOptions, Modes
 from ssno.native import operations
 from ssno.native.engine import use
 from ssno.native.operations import Systems
-from ssno.ssm.kernel import SampledKernels, UndampedError, plain_kernels, sampled_kernels
+from ssno.ssm.kernel import (
+    SampledKernels,
+    UndampedError,
+    kernel_gradients,
+    plain_kernels,
+    sampled_kernels,
+)
 
 needs_library = pytest.mark.skipif(not operations.available(), reason="no compiler")
 pytestmark = needs_library
@@ -121,10 +127,24 @@ def test_what_does_not_fit_is_refused() -> None:
         operations.sample_backward(given, torch.zeros(2, 4), spacing=1.0, circle=False)
 
 
+@pytest.mark.parametrize("boundary", ["zero", "periodic", "periodic-truncated"])
+@pytest.mark.parametrize("length", [2, 17, 64])
+def test_gradients_in_closed_form_are_those_of_autograd(boundary, length) -> None:
+    given = parameters(4, d_state=10)
+    with torch.no_grad():
+        given.frequency[0] = 0.0  # beside the series and the quotient
+    given = Systems(*(tensor.detach().double().requires_grad_() for tensor in given))
+    kernels = plain_kernels(*given, length=length, spacing=0.7, boundary=boundary)
+    grad = torch.randn_like(kernels)
+    found = kernel_gradients(Systems(*(t.detach() for t in given)), grad, spacing=0.7, boundary=boundary)
+    for mine, theirs in zip(found, torch.autograd.grad(kernels, given, grad), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_other_kinds_of_numbers_and_engines_are_written_out() -> None:
     given = parameters(2, d_state=4)
     assert isinstance(sampled_kernels(given, length=4).grad_fn, SampledKernels._backward_cls)
     double = [tensor.detach().double().requires_grad_() for tensor in given]
     assert sampled_kernels(Systems(*double), length=4).dtype == torch.float64
-    with use("torch"):
+    with use("plain"):
         assert not isinstance(sampled_kernels(given, length=4).grad_fn, SampledKernels._backward_cls)

@@ -13,11 +13,14 @@ layout in which the matrix product needs no copy.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
+from torch.nn import functional
+
+from ssno.base.checks import require_one_of
 
 Direction = Literal["forward", "backward"]
 """Which side of a point its output depends on: before it, or after it."""
@@ -69,9 +72,44 @@ def convolve_each_way(
 def stacked_matrices(
     kernels: Float[Tensor, "d h l"], directions: Sequence[Direction], periodic: bool
 ) -> Float[Tensor, "h dl l"]:
-    """The matrices of all directions, one below the other."""
-    pairs = zip(kernels, directions, strict=True)
-    return torch.cat([toeplitz(kernel, direction=direction, periodic=periodic) for kernel, direction in pairs], dim=1)
+    """The matrices of all directions, one below the other: entry (i, j) is kernel[i - j] forwards, kernel[j - i] back.
+
+    A matrix from its last row to its first has entry (i, j) at place i + j of one line of 2 l - 1 numbers, so rows are
+    read from there: no index arithmetic, which compilers neither simplify nor vectorise.
+    """
+    lines = [_diagonals(kernel, way, periodic) for kernel, way in zip(kernels, directions, strict=True)]
+    rows = ShiftedRows.apply if torch.compiler.is_dynamo_compiling() else shifted_rows
+    return rows(torch.stack(lines, dim=1)).flatten(1, 2)
+
+
+def _diagonals(kernel: Float[Tensor, "h l"], direction: Direction, periodic: bool) -> Float[Tensor, "h m"]:
+    """The m = 2 l - 1 numbers of a matrix, from the left end of its last row to the right end of its first."""
+    require_one_of("direction", direction, get_args(Direction))
+    turned, gap = kernel.flip(1), kernel.new_zeros(len(kernel), kernel.shape[1] - 1)
+    if direction == "forward":
+        return torch.cat([turned, turned[:, :-1] if periodic else gap], dim=1)
+    return torch.cat([kernel[:, 1:] if periodic else gap, kernel], dim=1)
+
+
+def shifted_rows(line: Float[Tensor, "h d m"]) -> Float[Tensor, "h d l l"]:
+    """Matrices whose row i is `line[l - 1 - i : 2 l - 1 - i]`."""
+    return line.unfold(2, (line.shape[2] + 1) // 2, 1).flip(2)
+
+
+class ShiftedRows(torch.autograd.Function):
+    """`shifted_rows` for compilers, whose own gradient would add number by number; this one sums diagonals."""
+
+    @staticmethod
+    def forward(ctx: Any, line: Float[Tensor, "h d m"]) -> Float[Tensor, "h d l l"]:
+        return shifted_rows(line)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "h d l l"]) -> Float[Tensor, "h d m"]:
+        channels, count, length, _ = grad.shape
+        padded = functional.pad(grad.flip(2), (0, length))  # rows of 2 l, read as rows of 2 l - 1
+        area = 2 * length * length
+        strides = (count * area, area, 2 * length - 1, 1)
+        return padded.as_strided((channels, count, length, 2 * length - 1), strides).sum(2)
 
 
 def multiply(matrices: Float[Tensor, "h dl l"], x: Float[Tensor, "h l b"]) -> Float[Tensor, "h d l b"]:
@@ -102,21 +140,5 @@ def multiply_spectra(
 def toeplitz(
     kernel: Float[Tensor, "h l"], *, direction: Direction = "forward", periodic: bool = False
 ) -> Float[Tensor, "h l l"]:
-    """The matrix of the convolution: entry (i, j) is kernel[i - j] forwards, kernel[j - i] backwards.
-
-    Built by repeating one row of twice the length and reading it back with rows one shorter, so that each row is the
-    previous one shifted: no index arithmetic, and autograd sums the diagonals by the same trick run backwards.
-    """
-    channels, length = kernel.shape
-    first, rest = kernel[:, :1], kernel[:, 1:]
-    gap = kernel.new_zeros(channels, length)
-    row = {  # entry (j - i) modulo 2 length
-        ("forward", False): [first, gap, rest.flip(1)],
-        ("backward", False): [kernel, gap],
-        ("forward", True): [first, rest.flip(1), first, rest.flip(1)],
-        ("backward", True): [kernel, kernel],
-    }.get((direction, periodic))
-    if row is None:
-        raise ValueError(f"`direction` must be 'forward' or 'backward', got {direction!r}.")
-    repeated = torch.cat(row, dim=1)[:, None].expand(-1, length, -1).reshape(channels, -1)  # h (l 2l)
-    return repeated[:, : length * (2 * length - 1)].view(channels, length, 2 * length - 1)[:, :, :length]
+    """The matrix of one convolution: entry (i, j) is kernel[i - j] forwards, kernel[j - i] backwards."""
+    return stacked_matrices(kernel[None], (direction,), periodic)

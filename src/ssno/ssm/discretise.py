@@ -17,7 +17,7 @@ Axes: h channel, n state mode (one per conjugate pair).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -86,19 +86,42 @@ def exprel(z: ComplexPair) -> ComplexPair:
     Near zero the quotient is 0/0, so a Taylor series takes over; both branches see safe arguments, so that gradients
     stay finite too (the undamped zero-frequency mode sits exactly there).
     """
-    near = (z.re.square() + z.im.square()) < 0.1**2
-    zero, one = torch.zeros_like(z.re), torch.ones_like(z.re)
-
-    small = ComplexPair(torch.where(near, z.re, zero), torch.where(near, z.im, zero))
-    series = ComplexPair(one, zero)
-    for order in range(12, 1, -1):  # 1 + z/2 (1 + z/3 (1 + ...))
-        term = complex_mul(small, series)
-        series = ComplexPair(1 + term.re / order, term.im / order)
-
-    large = ComplexPair(torch.where(near, one, z.re), torch.where(near, zero, z.im))
+    near, small, large = _near_and_far(z)
+    orders = _series_orders(z.re)
+    series = _polynomial([1 / math.factorial(k + 1) for k in range(orders)], small)
     grown = one_minus_polar(large.re, large.im)
     quotient = divide(ComplexPair(-grown.re, -grown.im), large)
     return ComplexPair(torch.where(near, series.re, quotient.re), torch.where(near, series.im, quotient.im))
+
+
+def exprel_slope(z: ComplexPair, value: ComplexPair) -> ComplexPair:
+    """The derivative of `exprel` at z, where it is `value`: (exp(z) - value) / z, exp(z) being 1 + z value."""
+    near, small, large = _near_and_far(z)
+    series = _polynomial([k / math.factorial(k + 1) for k in range(1, _series_orders(z.re))], small)
+    grown = complex_mul(large, value)
+    quotient = divide(ComplexPair(1 + grown.re - value.re, grown.im - value.im), large)
+    return ComplexPair(torch.where(near, series.re, quotient.re), torch.where(near, series.im, quotient.im))
+
+
+def _near_and_far(z: ComplexPair) -> tuple[Tensor, ComplexPair, ComplexPair]:
+    near = (z.re.square() + z.im.square()) < 0.1**2
+    zero, one = torch.zeros_like(z.re), torch.ones_like(z.re)
+    small = ComplexPair(torch.where(near, z.re, zero), torch.where(near, z.im, zero))
+    return near, small, ComplexPair(torch.where(near, one, z.re), torch.where(near, zero, z.im))
+
+
+def _series_orders(z: Tensor) -> int:
+    """Terms of the series: the first one left out is below rounding for |z| < 0.1, in its derivative too."""
+    return 11 if z.dtype == torch.float64 else 7
+
+
+def _polynomial(coefficients: Sequence[float], z: ComplexPair) -> ComplexPair:
+    """sum_k c_k z^k by Clenshaw's recurrence, which is real: half of Horner's operations."""
+    twice, size = 2 * z.re, z.re.square() + z.im.square()
+    last, before = torch.zeros_like(z.re), torch.zeros_like(z.re)
+    for coefficient in reversed(coefficients[1:]):
+        last, before = coefficient + twice * last - size * before, last
+    return ComplexPair(coefficients[0] + z.re * last - size * before, z.im * last)
 
 
 def zero_order_hold(

@@ -18,9 +18,10 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from ssno.native import operations
-from ssno.native.engine import fused
+from ssno.native.engine import fused, plain
 from ssno.native.operations import Systems, gradients
 from ssno.ssm.discretise import (
     ComplexPair,
@@ -28,6 +29,8 @@ from ssno.ssm.discretise import (
     as_pair,
     complex_mul,
     divide,
+    exprel,
+    exprel_slope,
     one_minus_polar,
     polar,
     zero_order_hold,
@@ -156,13 +159,24 @@ def sampled_kernels(
     systems: Systems, *, length: int, spacing: float = 1.0, boundary: Boundary = "zero"
 ) -> Float[Tensor, "h l"]:
     """Kernels on `length` points that lie `spacing` apart, input gain included."""
-    if length < 1 or not fused(*systems) or any(parameter.dtype != torch.float32 for parameter in systems):
+    compiling = torch.compiler.is_dynamo_compiling()
+    if length < 1 or not (compiling or (torch.is_grad_enabled() and not plain()) or _natively(systems)):
         return plain_kernels(*systems, length=length, spacing=spacing, boundary=boundary)
     if boundary in INFINITE_IMAGES:
         require_damping(torch.exp(systems.log_damping) * torch.exp(systems.log_step)[:, None])
     if torch.is_grad_enabled():
         return SampledKernels.apply(*systems, length, spacing, boundary)
-    return operations.sample_forward(systems, length=length, spacing=spacing, circle=boundary in INFINITE_IMAGES)
+    return _sampled(systems, length=length, spacing=spacing, boundary=boundary)
+
+
+def _natively(systems: Systems) -> bool:
+    return fused(*systems) and all(parameter.dtype == torch.float32 for parameter in systems)
+
+
+def _sampled(systems: Systems, *, length: int, spacing: float, boundary: Boundary) -> Tensor:
+    if _natively(systems):
+        return operations.sample_forward(systems, length=length, spacing=spacing, circle=boundary in INFINITE_IMAGES)
+    return plain_kernels(*systems, length=length, spacing=spacing, boundary=boundary)
 
 
 def plain_kernels(*parameters: Tensor, length: int, spacing: float, boundary: Boundary) -> Tensor:
@@ -184,6 +198,61 @@ def precise(parameters: Sequence[Tensor], boundary: Boundary) -> list[Tensor]:
     return [parameter.double() if needed else parameter for parameter in parameters]
 
 
+def kernel_gradients(
+    parameters: Systems, grad: Float[Tensor, "h l"], *, spacing: float, boundary: Boundary
+) -> tuple[Tensor, ...]:
+    """What `plain_kernels` passes back, in closed form: a tenth of the operations that autograd would make of it.
+
+    A kernel depends on its modes through  sum_l grad[l] decay^l  and  sum_l l grad[l] decay^l  alone.
+    """
+    length = grad.shape[1]
+    log_damping, frequency, log_step, packed_in, packed_out = precise(parameters, boundary)
+    grad = grad.to(log_step.dtype)
+    damping, step = torch.exp(log_damping), torch.exp(log_step)[:, None] * spacing
+    input_weight, output_weight = as_pair(packed_in), as_pair(packed_out)
+    modes = zero_order_hold(damping, frequency, step[:, 0])
+    z = ComplexPair(-damping * step, -frequency * step)
+    ratio = exprel(z)
+    slope = exprel_slope(z, ratio)
+    both = complex_mul(input_weight, output_weight)
+    zeroth, first = moments(modes, grad)
+    if boundary in INFINITE_IMAGES:  # weights are divided by 1 - decay^length, which depends on z too
+        series = one_minus_polar(length * modes.log_decay, length * modes.angle)
+        zeroth, first = divide(zeroth, series), divide(first, series)
+        again = divide(complex_mul(ComplexPair(1 - series.re, -series.im), zeroth), series)
+        first = ComplexPair(first.re + length * again.re, first.im + length * again.im)
+    scaled = complex_mul(both, zeroth)
+    by_ratio, by_slope = complex_mul(ratio, complex_mul(both, first)), complex_mul(slope, scaled)
+    re, im = (2 * step * (a + b) for a, b in zip(by_ratio, by_slope, strict=True))  # of z: dL = Re((re + i im) dz)
+    by_gain = 2 * (ratio.re * scaled.re - ratio.im * scaled.im)
+    by_weight = complex_mul(ratio, zeroth)
+    weights = ComplexPair(2 * step * by_weight.re, 2 * step * by_weight.im)
+    found = (
+        -step * re * damping,
+        step * im,
+        (step * (frequency * im - damping * re + by_gain)).sum(1),
+        *(torch.stack([w.re, -w.im], dim=-1) for w in (complex_mul(weights, o) for o in (output_weight, input_weight))),
+    )
+    return tuple(part.to(parameter.dtype) for part, parameter in zip(found, parameters, strict=True))
+
+
+def moments(modes: DiscreteModes, grad: Float[Tensor, "h l"]) -> tuple[ComplexPair, ComplexPair]:
+    """sum_l grad[l] decay^l and sum_l l grad[l] decay^l of every mode, with powers factorised as in `kernel`."""
+    fine_length = int(grad.shape[1] ** 0.5) + 1
+    coarse_length = -(-grad.shape[1] // fine_length)
+    rows = functional.pad(grad, (0, coarse_length * fine_length - grad.shape[1])).unflatten(1, (coarse_length, -1))
+    place = torch.arange(fine_length, dtype=grad.dtype, device=grad.device)
+    fine, coarse = powers(modes, fine_length), powers(modes, coarse_length, stride=fine_length)
+    right = torch.cat([fine.re, fine.im], dim=1).transpose(1, 2)  # h b 2n
+    sums = (torch.cat([rows, rows * place], dim=1) @ right).unflatten(2, (2, -1))  # h 2a (re, im) n
+    plain, placed = (ComplexPair(*part.unbind(2)) for part in sums.chunk(2, dim=1))  # h a n
+    start = fine_length * torch.arange(coarse_length, dtype=grad.dtype, device=grad.device)[:, None]
+    coarse = ComplexPair(coarse.re.transpose(1, 2), coarse.im.transpose(1, 2))
+    whole = ComplexPair(placed.re + start * plain.re, placed.im + start * plain.im)
+    zeroth, first = complex_mul(coarse, plain), complex_mul(coarse, whole)
+    return ComplexPair(zeroth.re.sum(1), zeroth.im.sum(1)), ComplexPair(first.re.sum(1), first.im.sum(1))
+
+
 class SampledKernels(torch.autograd.Function):
     """`SampledKernels.apply(*parameters, length, spacing, boundary)`; keeps the parameters alone."""
 
@@ -192,15 +261,16 @@ class SampledKernels(torch.autograd.Function):
         *parameters, length, spacing, boundary = given
         ctx.save_for_backward(*parameters)
         ctx.options = {"length": length, "spacing": spacing, "boundary": boundary}
-        return operations.sample_forward(
-            Systems(*parameters), length=length, spacing=spacing, circle=boundary in INFINITE_IMAGES
-        )
+        return _sampled(Systems(*parameters), **ctx.options)
 
     @staticmethod
     def backward(ctx: Any, grad: Float[Tensor, "h l"]) -> tuple[Tensor | None, ...]:
-        parameters = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return *gradients(partial(plain_kernels, **ctx.options), parameters, grad), None, None, None
-        circle = ctx.options["boundary"] in INFINITE_IMAGES
-        found = operations.sample_backward(Systems(*parameters), grad, spacing=ctx.options["spacing"], circle=circle)
+        parameters, options = Systems(*ctx.saved_tensors), ctx.options
+        if torch.is_grad_enabled() and not torch.compiler.is_dynamo_compiling():
+            return *gradients(partial(plain_kernels, **options), parameters, grad), None, None, None
+        if _natively(parameters):
+            circle = options["boundary"] in INFINITE_IMAGES
+            found = operations.sample_backward(parameters, grad, spacing=options["spacing"], circle=circle)
+        else:
+            found = kernel_gradients(parameters, grad, spacing=options["spacing"], boundary=options["boundary"])
         return *found, None, None, None
