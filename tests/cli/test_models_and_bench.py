@@ -59,3 +59,14 @@ def test_bench_foresees_without_writing(tmp_path, capsys, monkeypatch) -> None:
     main(arguments)
     assert "In all about" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+def test_a_roofline_predicts_and_measures_nothing(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("ssno.cli.bench.ROOFLINE_STEPS", {(16,): (2, 4)})
+    main(["bench", "--roofline", "--models", "ssno:tiny", "--json"])
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["operations"] > 1e6
+    separate, fused = row["predicted_seconds"]["H100 SXM"]
+    assert 0 < fused < separate < 1e-3
+    main(["bench", "--roofline", "--models", "ssno:tiny"])
+    assert "Predictions by a roofline, not measurements" in capsys.readouterr().out

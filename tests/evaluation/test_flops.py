@@ -7,7 +7,15 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ssno.evaluation.flops import TRANSCENDENTAL, count_flops
+from ssno.evaluation.flops import (
+    GPU,
+    TRANSCENDENTAL,
+    OperatorCall,
+    count_calls,
+    count_flops,
+    predicted_seconds,
+    training_calls,
+)
 from ssno.layers.gate import gate
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import ChannelMLP
@@ -172,3 +180,39 @@ def test_unknown_operations_are_named() -> None:
 def test_wrapped_modules_are_counted_too() -> None:
     model = WrappedModule(torch.nn.Conv1d(4, 1, 3, padding=1), frames_as_channels=4)
     assert count_flops(lambda: model(torch.randn(1, 4, 1, 16))).convolution == 2 * 16 * 4 * 3
+
+
+def test_bytes_are_those_of_tensors_read_and_written() -> None:
+    wide = torch.ones(1, 8).expand(4, 8)
+    with torch.no_grad():
+        calls = count_calls(lambda: (REAL.T @ wide).add_(1).copy_(torch.ones(8, 8)).view(64)[3:])
+    assert [(c.name, c.bytes) for c in calls] == [
+        ("mm", 4 * (32 + 8 + 64)),  # what is expanded is read once
+        ("add", 4 * (64 + 64)),
+        ("ones", 4 * 64),
+        ("copy", 4 * (64 + 64)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["ssno", "ffno", "fno", "unet"])
+def test_a_training_step_without_numbers_is_the_one_that_is_executed(name) -> None:
+    config = model_config(f"{name}:tiny").for_grid((32,))
+    counted = training_calls(config, (32,), batch=2, frames=12)
+    model, frames = config.build(), torch.randn(2, 12, config.in_channels, 32)
+    executed = count_calls(lambda: model(frames).square().mean().backward())
+    assert [(c.name, c.operations, c.bytes) for c in counted] == [(c.name, c.operations, c.bytes) for c in executed]
+    assert not any(call.kind == "unknown" for call in counted)
+
+
+def test_a_prediction_takes_the_longer_of_arithmetic_and_memory() -> None:
+    gpu = GPU("made up", operations=100.0, bytes=10.0)
+    calls = [OperatorCall("mm", "matrix", 500.0, 20), OperatorCall("add", "pointwise", 10.0, 30)]
+    assert predicted_seconds(calls, gpu) == (5.0 + 3.0, 5.0)
+
+
+@needs_fused
+def test_bytes_of_native_code_are_counted() -> None:
+    y, weight, bias = torch.randn(6, 1, 50), torch.randn(1, 12, 6), torch.randn(1, 12)
+    with torch.no_grad():
+        calls = [c for c in count_calls(lambda: gate(y, weight, bias), engine="fused") if c.kind == "native"]
+    assert [(c.name, c.bytes) for c in calls] == [("gate_forward", 4 * (300 + 72 + 12 + 300))]

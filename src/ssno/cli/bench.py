@@ -2,12 +2,13 @@
 
 ssno bench --quick
 ssno bench --dry-run
+ssno bench --roofline                     predicts a training step on GPUs from what it executes
 ssno bench --errors errors.csv            also draws error against cost
 ssno bench --stored runs/bench/cost.json --errors errors.csv
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -27,6 +28,8 @@ from ssno.evaluation.cost_table import (
     time_table,
     write_costs,
 )
+from ssno.evaluation.flops import GPUS, predicted_seconds, training_calls
+from ssno.models.registry import model_config
 from ssno.native.engine import Precision
 from ssno.plots.curves import pareto_figure
 from ssno.plots.style import save
@@ -49,6 +52,7 @@ def bench(
     errors: Path | None = None,
     stored_costs: Path | None = None,
     dry_run: bool = False,
+    roofline: bool = False,
     json: bool = False,
 ) -> None:
     """Measure parameters, operations, memory and time of all models, in turns, and store the tables.
@@ -67,9 +71,14 @@ def bench(
         out: folder for cost.csv, cost.json and pareto.png.
         errors: JSON or CSV with `name`, `rel_l2` and perhaps `grid` of evaluated runs: draws error against cost.
         stored_costs: take the costs from this cost.json instead of measuring.
+        roofline: instead count bytes and operations of a training step and predict its time on named GPUs; measures
+            nothing. Of SS-NO, FFNO, FNO and the U-Net unless `models` names others.
         dry_run: say what would be measured and how long it takes; write nothing.
         json: print the rows as JSON.
     """
+    if roofline:
+        show_roofline(models or ("ssno", "ffno", "fno", "unet"), as_json=json)
+        return
     points = read_errors(errors) if errors is not None else None
     limit = int((memory_gib or physical_memory() / 2**31) * 2**30)
     if dry_run:
@@ -117,6 +126,38 @@ def show(rows: list[Row]) -> None:
         console.print(*task_tables(rows, grid=grid, batch=batch))
     for line in fastest(rows):
         console.print(line, highlight=False)
+
+
+ROOFLINE_STEPS = {(32,): (32, 25), (64,): (32, 25), (128,): (32, 25), (64, 64): (4, 4)}
+"""Trajectories and frames of a training step on each grid, those of `make bench`."""
+
+
+def show_roofline(models: Sequence[str], *, as_json: bool) -> None:
+    """Counts of every model and grid, and what GPUs would take: a prediction."""
+    rows: list[Row] = []
+    for grid, (batch, frames) in ROOFLINE_STEPS.items():
+        for name in models:
+            calls = training_calls(
+                model_config(name, n_dims=len(grid)).for_grid(grid), grid, batch=batch, frames=frames
+            )
+            rows.append(
+                {"grid": "x".join(map(str, grid)), "batch": batch, "frames": frames, "model": name}
+                | {"operations": sum(c.operations for c in calls), "bytes": sum(c.bytes for c in calls)}
+                | {"launches": len(calls), "predicted_seconds": {g.name: predicted_seconds(calls, g) for g in GPUS}}
+            )
+    if as_json:
+        print(to_text(rows, indent=1))
+        return
+    table = Table(title="A training step, float32: counted, and predicted ms: fused ... separate", title_justify="left")
+    for column in ("grid", "model", "GFLOP", "GB", "launches", *(gpu.name for gpu in GPUS)):
+        table.add_column(column, justify="left" if column in ("grid", "model") else "right")
+    for row in rows:
+        times = [f"{1e3 * fused:.2f} ... {1e3 * separate:.2f}" for separate, fused in row["predicted_seconds"].values()]
+        counts = f"{row['operations'] / 1e9:.1f}", f"{row['bytes'] / 1e9:.2f}", str(row["launches"])
+        table.add_row(row["grid"], row["model"], *counts, *times)
+    console = Console()
+    console.print(table)
+    console.print("Predictions by a roofline, not measurements: peaks of data sheets, without launches and optimiser.")
 
 
 def foresee(

@@ -21,12 +21,14 @@ the weights only, so inference need not repeat them. An operation without a rule
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from ssno.models.baselines.factformer import FactformerConfig
@@ -62,7 +64,7 @@ PER_OUTPUT = {  # operations per number that comes out
     **_each("gelu_backward", 2 * _T + 6),
 }
 PER_INPUT = {  # operations per number that goes in
-    **_each("all amax any mean sum", 1),
+    **_each("all amax any mean sum unfold_backward", 1),
     **_each("linalg_vector_norm", 2),
     **_each("var_mean", 4),
 }
@@ -71,7 +73,7 @@ MOVING = _each(
     """alias arange as_strided bernoulli cat clone complex constant_pad_nd copy detach empty empty_like expand eye fill
     flip full full_like index lift_fresh linspace new_empty new_empty_strided new_zeros ones ones_like permute roll
     scalar_tensor select select_backward slice slice_backward split split_with_sizes squeeze stack t transpose unbind
-    unsqueeze view view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors
+    unfold unsqueeze view view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors
     _local_scalar_dense masked_fill _reshape_alias _to_copy _unsafe_view""",
     0,
 )
@@ -95,10 +97,29 @@ class Flops:
 
 def count_flops(run: Callable[[], object], *, engine: Engine = "plain") -> Flops:
     """Call `run` and count what it computes with this engine, backward passes included."""
+    counter = _counted(run, engine)
+    return Flops(**counter.counts, unknown=frozenset(counter.unknown))
+
+
+def count_calls(run: Callable[[], object], *, engine: Engine = "plain") -> list["OperatorCall"]:
+    """Call `run` and list every tensor operation that moves or changes numbers, backward passes included."""
+    return _counted(run, engine).calls
+
+
+def _counted(run: Callable[[], object], engine: Engine) -> "_Counter":
     counter = _Counter()
     with use(engine), observed(counter.native), counter:
         run()
-    return Flops(**counter.counts, unknown=frozenset(counter.unknown))
+    return counter
+
+
+class OperatorCall(NamedTuple):
+    """One executed operation: what it computes, and the bytes of the tensors that it reads and writes, each once."""
+
+    name: str
+    kind: str
+    operations: float
+    bytes: int
 
 
 class _Counter(TorchDispatchMode):
@@ -106,11 +127,14 @@ class _Counter(TorchDispatchMode):
         super().__init__()
         self.counts = dict.fromkeys(("matrix", "convolution", "transform", "pointwise", "kernel"), 0.0)
         self.unknown: set[str] = set()
+        self.calls: list[OperatorCall] = []
 
     def native(self, name: str, tensors: list[Tensor], circle: bool) -> None:
         """Count a call of native code."""
-        for kind, operations in native_cost(name, tensors, circle=circle).items():
+        costs = native_cost(name, tensors, circle=circle)
+        for kind, operations in costs.items():
             self.counts[kind] += operations
+        self.calls.append(OperatorCall(name, "native", sum(costs.values()), sum(map(_size, tensors))))
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -123,6 +147,8 @@ class _Counter(TorchDispatchMode):
             self.unknown.add(name)
         elif operations:
             self.counts["kernel" if _making_a_kernel() else kind] += operations
+        if moved := moved_bytes(name, func, args, kwargs, out):
+            self.calls.append(OperatorCall(name, kind, operations, moved))
         return out
 
 
@@ -159,6 +185,29 @@ def cost(name: str, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any],
         first = out[0] if isinstance(out, tuple) else out
         return "pointwise", PER_OUTPUT[name] * first.numel() * _complex_factor(name, args, first)
     return "unknown", 0
+
+
+ALLOCATING = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+OVERWRITING = ("copy", "fill", "zero")
+"""Operations in place that do not read what they replace."""
+
+
+def moved_bytes(name: str, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> int:
+    """Bytes that an operation reads and writes, each tensor once; a view moves none."""
+    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
+    if not func._schema.is_mutable:
+        memory = {tensor.untyped_storage()._cdata for tensor in given}
+        made = [tensor for tensor in made if tensor.untyped_storage()._cdata not in memory]
+        if not made or name in ALLOCATING:
+            return 0
+    return sum(map(_size, given[name in OVERWRITING :])) + sum(map(_size, made))
+
+
+def _size(tensor: Tensor) -> int:
+    """Bytes of the different numbers of a tensor: what is expanded is read once."""
+    shape = (count for count, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
+    return math.prod(shape) * tensor.element_size()
 
 
 def _complex_factor(name: str, args: tuple[Any, ...], out: Tensor) -> int:
@@ -219,6 +268,47 @@ def native_cost(name: str, tensors: list[Tensor], *, circle: bool) -> dict[str, 
         matrix = 3 * products[0] + wide + 2 * products[1]
         return {"matrix": matrix, "pointwise": (GELU + GELU_BACKWARD + 1) * wide + out}
     return {"matrix": sum(products) + wide + out, "pointwise": GELU * wide}
+
+
+# What a GPU would take, by a roofline: a prediction, for nothing here was measured on one.
+#
+# Every operation takes as long as its arithmetic at the peak of float32, or as its bytes at the peak of memory,
+# whichever is longer. `separate` adds up all operations as they were counted, one launch each; `fused` those alone
+# that no compiler merges with a neighbour (products, convolutions, transforms): a compiled step lies between the two.
+# Left out: launches (a few microseconds each, unless a CUDA graph replays them), caches, the optimiser.
+
+
+class GPU(NamedTuple):
+    """Peaks from the vendor's data sheet: float32 operations (no tensor cores) and bytes of memory per second."""
+
+    name: str
+    operations: float
+    bytes: float
+
+
+GPUS = (
+    GPU("A100 80GB SXM", 19.5e12, 2039e9),
+    GPU("H100 SXM", 67e12, 3350e9),
+    GPU("RTX 4060 Laptop", 14.6e12, 256e9),  # 3072 cores, 2 operations each at 2.37 GHz; 128 bits at 16 GT/s
+)
+NOT_FUSED = ("matrix", "convolution", "transform")
+
+
+def predicted_seconds(calls: Iterable[OperatorCall], gpu: GPU) -> tuple[float, float]:
+    """Seconds with every operation by itself, and with products, convolutions and transforms alone."""
+    times = [(c.kind in NOT_FUSED, max(c.operations / gpu.operations, c.bytes / gpu.bytes)) for c in calls]
+    return sum(time for _, time in times), sum(time for alone, time in times if alone)
+
+
+def training_calls(config: OperatorConfig, grid: Sequence[int], *, batch: int, frames: int) -> list[OperatorCall]:
+    """The operations of a training step, forward and backward, as a device that is no CPU executes them.
+
+    They are executed on the meta device, which has shapes and no numbers, so that any size takes a second.
+    """
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = config.build()
+        given = torch.randn(batch, frames, config.in_channels, *grid)
+        return count_calls(lambda: model(given).square().mean().backward())
 
 
 # Operations as the published cost table counts them. The rules were inferred from its 25 rounded values; each model has
