@@ -97,11 +97,16 @@ def check_folder(folder: Path) -> None:
 
 def is_intact_and_ours(path: Path, *, content: str) -> bool:
     """Whether a library was written by this user, by nobody else since, and has the digest in its name."""
-    status = path.lstat()
-    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & OTHERS_WRITE:
+    if not is_ours(path):
         return False
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == content
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a regular file belongs to this user and nobody else may write to it."""
+    status = path.lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & OTHERS_WRITE
 
 
 def first_accepted(compiler: str, choices: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@
     with use("torch"):
         loss = model(frames)...
 
+For trainings, auto is the engine that `ssno doctor --check` measured to be the fastest on the device (`preferred`).
+
 All give the same answers and gradients to rounding, each the same bits run after run. While PyTorch compiles, exports
 or transforms a model (`vmap`, `jacrev`, `jvp` of `torch.func`), and under `torch.autocast`, the engine is plain,
 whatever was chosen; double backward (`create_graph=True`) uses plain operations in the backward pass
@@ -17,14 +19,20 @@ whatever was chosen; double backward (`create_graph=True`) uses plain operations
 import contextlib
 import contextvars
 import functools
+import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from ssno.base.checks import require_one_of
+from ssno.base.device import device_name
+from ssno.base.json_io import DocumentError, read_document, write_document
+from ssno.base.provenance import package_version
+from ssno.native.build import cache_folder, check_folder, is_ours
 from ssno.native.operations import available, available_bf16
 
 Engine = Literal["auto", "fused", "torch", "plain"]
@@ -68,6 +76,63 @@ def fused(*tensors: Tensor) -> bool:
             "tensors with PyTorch."
         )
     return fit
+
+
+# The engine that trains fastest here, as `ssno doctor --check` measured it.
+#
+# It is in the cache folder, one file for each device, version of PyTorch and version of ssno, and believed only if it
+# is this user's and nobody else may write to it, as native libraries are.
+
+MeasuredEngine = Literal["fused", "torch", "plain", "compiled"]
+"""What is measured: the engines, and plain operations under `torch.compile`."""
+
+
+def measured_engines(device: torch.device) -> tuple[MeasuredEngine, ...]:
+    """Which engines can be compared on a device. On a CPU compiling takes minutes, so there it is left to the user."""
+    if device.type != "cpu":
+        return "torch", "plain", "compiled"
+    return ("fused", "torch", "plain") if available() else ("torch", "plain")
+
+
+def remember_fastest(device: torch.device, seconds: Mapping[MeasuredEngine, float]) -> MeasuredEngine:
+    """Keep which engine took the fewest seconds for a training step, for later runs of this user on this device."""
+    fastest = min(seconds, key=lambda engine: seconds[engine])
+    path = _measurement(device)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_folder(path.parent)
+    content = {"device": device_name(device), "engine": fastest, "seconds": dict(seconds)}
+    write_document(path, content, format="ssno-engine", version=1)
+    path.chmod(0o600)
+    return fastest
+
+
+def fastest_engine(device: torch.device) -> MeasuredEngine | None:
+    """The engine remembered for a device; None if nothing was measured, or if the file cannot be trusted."""
+    if device.type == "cuda" and not torch.cuda.is_available():  # a device without a name
+        return None
+    try:
+        path = _measurement(device)
+        if not path.exists():
+            return None
+        if not is_ours(path):
+            raise DocumentError(f"{path} may have been written by another user.")
+        found = read_document(path, format="ssno-engine", versions=(1,), remedy="Run `ssno doctor --check` again.")
+        require_one_of("engine", found.get("engine"), get_args(MeasuredEngine))
+        return found["engine"]
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no home, so no cache folder
+        logging.getLogger("ssno").warning("The measured engine is not used: %s", error)
+        return None
+
+
+def preferred(engine: Engine, device: torch.device) -> Engine:
+    """The engine of a training: the one asked for; for auto, what was measured to be the fastest on the device."""
+    fastest = fastest_engine(device) if engine == "auto" else None
+    return fastest if fastest == "torch" or fastest == "plain" else engine
+
+
+def _measurement(device: torch.device) -> Path:
+    decides = "\0".join([device_name(device), str(torch.__version__), package_version()])
+    return cache_folder() / f"engine-{hashlib.sha256(decides.encode()).hexdigest()[:16]}.json"
 
 
 # The precision that a model computes in.

@@ -21,7 +21,7 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
-from ssno.native.engine import Precision, use
+from ssno.native.engine import Precision, preferred, use
 from ssno.runs.checkpoint import (
     BEST,
     LAST,
@@ -120,7 +120,7 @@ class Loop:
     def _computing(self) -> Iterator[None]:
         """What surrounds steps: random numbers of the run's own, and its engine."""
         devices = [self.process.device] if self.process.device.type == "cuda" else []
-        with torch.random.fork_rng(devices), use(self.options.engine):
+        with torch.random.fork_rng(devices), use(preferred(self.options.engine, self.process.device)):
             yield
 
     def run(self, *, resume: bool = False) -> Forecaster:

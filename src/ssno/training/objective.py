@@ -30,6 +30,7 @@ from ssno.forecasting.cloud_scores import volume_and_surface
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import apply_mask, frame_errors
 from ssno.models.operator import OperatorState
+from ssno.native.engine import fastest_engine
 from ssno.runs.options import Compile
 from ssno.training.batches import Prepared
 
@@ -39,7 +40,8 @@ from ssno.training.batches import Prepared
 # and not on the shapes that came before it, so a resumed run computes the same bits. Without a working compiler the run
 # goes on in eager mode and says so in one line.
 #
-#     auto              on CUDA, where kernels are many and small, and nowhere else
+#     auto              if `ssno doctor --check` found it fastest on the device; unmeasured, on CUDA alone, where
+#                       kernels are many and small
 #     True, False       always, never
 #     reduce-overhead   always, and on CUDA steps are recorded once and replayed (CUDA graphs)
 
@@ -52,7 +54,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiles(choice: Compile, device: torch.device) -> bool:
     """Whether a run with this choice compiles on this device."""
-    return device.type == "cuda" if choice == "auto" else bool(choice)
+    if choice != "auto":
+        return bool(choice)
+    fastest = fastest_engine(device)
+    return device.type == "cuda" if fastest is None else fastest == "compiled"
 
 
 def compiled(function: Function, *, choice: Compile = True) -> Function:
