@@ -9,6 +9,8 @@ step is a pure function which `torch.export` and `torch.compile` take as it is:
     buffer = frozen.buffer(first_frames)
     frame, buffer = frozen(frame, buffer)
 
+    frozen.advance(frame, buffer)          the same in place: nothing moves, so a CUDA graph can be replayed
+
 An empty past is a buffer of zeros: that is what the first K taps of a causal kernel mean.
 
 Axes: b trajectory, t time step, k earlier frame, c field, h channel.
@@ -66,6 +68,13 @@ class FrozenOperator(nn.Module):
             features = self.model.memory.newest(seen, weights=self.weights.memory)
             buffer = seen[1:] if self.earlier else buffer
         return self.model.after(features, skip, self.weights), buffer
+
+    @torch.no_grad()
+    def advance(self, frame: Float[Tensor, "b c *grid"], buffer: Float[Tensor, "k h *points"]) -> None:
+        """Put the next frame and the new buffer where the old ones were; context fields of the frame stay."""
+        following, kept = self(frame, buffer)
+        frame[:, : following.shape[1]].copy_(following)
+        buffer.copy_(kept)
 
     @torch.no_grad()
     def buffer(self, first_frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "k h *points"]:
