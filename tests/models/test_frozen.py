@@ -5,8 +5,9 @@ import sys
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 from ssno.layers.memory import MemoryOptions
 from ssno.models.baselines.fno import FFNOConfig
@@ -166,16 +167,25 @@ class Waiting(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("name", ["ssno", "ffno", "fno"])
-def test_streaming_waits_for_no_device(name) -> None:
-    with FakeTensorMode(), torch.device("cuda"):
-        frozen = freeze(model_config(f"{name}:tiny").build(), grid=(16,))
-        buffer, frame = frozen.buffer(torch.randn(1, 4, 1, 16)), torch.randn(1, 1, 16)
-        with Waiting() as waiting:
-            for _ in range(2):
-                frozen.advance(frame, buffer)
-            assert waiting.count == 0
-            frame.sum().cpu()
-            assert waiting.count == 1  # it does count
+def test_a_streamed_frame_waits_for_no_device(name) -> None:
+    frozen = freeze(model_config(f"{name}:tiny").build(), grid=(16,), batch=16)
+    first, mode = torch.randn(16, 4, 1, 16), FakeTensorMode()
+
+    def away(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        return FakeTensor(mode, value.detach().to("meta"), torch.device("cuda"))
+
+    frame, buffer = away(first[:, -1]), away(frozen.buffer(first))
+    frozen.weights = tree_map(away, frozen.weights)
+    weights = {key: away(value) for key, value in frozen.state_dict().items()}
+    with mode, Waiting() as waiting, torch.no_grad():
+        for _ in range(2):
+            frame, buffer = torch.func.functional_call(frozen, weights, (frame, buffer))
+        assert frame.device.type == "cuda"
+        assert waiting.count == 0
+        frame.sum().cpu()
+        assert waiting.count == 1  # it does count
 
 
 def test_streaming_in_place_is_the_rollout_and_moves_nothing() -> None:

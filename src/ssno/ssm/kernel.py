@@ -270,7 +270,7 @@ class SampledKernels(torch.autograd.Function):
             return *gradients(partial(plain_kernels, **options), parameters, grad), None, None, None
         if _natively(parameters):
             circle = options["boundary"] in INFINITE_IMAGES
-            found = operations.sample_backward(parameters, grad, spacing=options["spacing"], circle=circle)
-        else:
-            found = kernel_gradients(parameters, grad, spacing=options["spacing"], boundary=options["boundary"])
-        return *found, None, None, None
+            native = operations.sample_backward(parameters, grad, spacing=options["spacing"], circle=circle)
+            return *native, None, None, None
+        closed = kernel_gradients(parameters, grad, spacing=options["spacing"], boundary=options["boundary"])
+        return *closed, None, None, None
