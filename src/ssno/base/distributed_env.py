@@ -3,7 +3,22 @@
 The launcher tells each process its number by environment variables; without them there is one process.
 """
 
+import contextlib
+import contextvars
 import os
+from collections.abc import Iterator
+
+_pieces: contextvars.ContextVar[int] = contextvars.ContextVar("pieces", default=1)
+
+
+@contextlib.contextmanager
+def sharing_fields(pieces: int) -> Iterator[None]:
+    """Inside, so many of the processes share each field (`ssno.layers.space`)."""
+    token = _pieces.set(pieces)
+    try:
+        yield
+    finally:
+        _pieces.reset(token)
 
 
 def is_launched() -> bool:
@@ -17,8 +32,8 @@ def is_first() -> bool:
 
 
 def processes() -> int:
-    """How many processes were launched together, on all machines."""
-    return int(os.environ.get("WORLD_SIZE", "1")) if is_launched() else 1
+    """How many processes, or sets of them that share fields, take trajectories of their own, on all machines."""
+    return max(1, int(os.environ.get("WORLD_SIZE", "1")) // _pieces.get()) if is_launched() else 1
 
 
 def number_here() -> int:

@@ -5,6 +5,7 @@
     ssno train --config run.json
     ssno train --resume always --name ks-ssno
     ssno train ks --nproc 2
+    ssno train ks --mesh data=2,space=2
 
 `--model`, `--recipe` and `--config` are read first, because they decide which options there are and their defaults.
 The options that the command line names become a run by `ssno.runs.run.resolve_run`.
@@ -25,7 +26,7 @@ import tyro
 from rich.table import Table
 
 from ssno.base import byte_size, cost_rows, duration, require_one_of
-from ssno.base.distributed_env import is_first
+from ssno.base.distributed_env import is_first, is_launched, sharing_fields
 from ssno.base.formatting import printable, stem
 from ssno.base.terminal import Console
 from ssno.cli.main import VERBS, say
@@ -36,6 +37,7 @@ from ssno.cli.parser import parse as parse_words
 from ssno.data.datasets import generate_command
 from ssno.data.load import DataOptions, find
 from ssno.data.trajectories import Trajectories
+from ssno.layers.space import MeshShape
 from ssno.models.registry import model_config
 from ssno.pde.geometry import Axis
 from ssno.runs.checkpoint import is_run
@@ -156,6 +158,9 @@ class Command(Generic[ModelConfig]):
     """Stop after this many steps of the run in total, as if interrupted."""
     nproc: int = 1
     """Processes on this machine that train together, each on its share of every batch and, if there is one, its GPU."""
+    mesh: str | None = None
+    """Processes that take trajectories of their own, and pieces of every field: data=2,space=2 (or space=2x2 along each
+    axis). Starts as many, unless torchrun has."""
     stop_at: str | None = None
     """Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted: save, exit with code 75."""
     tensorboard: bool = False
@@ -195,13 +200,18 @@ class Call:
 def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
     first, words = first_options(arguments)
-    if first.nproc > 1:
-        given = {f"--{name}": getattr(first, name) for name in ("model", "recipe", "config", "resume")}
+    shape = None if first.mesh is None else MeshShape.parse(first.mesh)
+    processes = first.nproc if shape is None or is_launched() else shape.processes
+    if processes > 1:
+        if first.nproc not in (1, processes):
+            raise ValueError(f"`--mesh {shape}` is made of {processes} processes, but `--nproc` is {first.nproc}.")
+        given = {f"--{name}": getattr(first, name) for name in ("model", "recipe", "config", "resume", "mesh")}
         words += [word for flag, value in given.items() if value is not None for word in (flag, value)]
-        raise SystemExit(launch(["ssno", "train", *words], processes=first.nproc))
-    call = parse(arguments)
-    with computing_on(call.command.device):
-        execute(call)
+        raise SystemExit(launch(["ssno", "train", *words], processes=processes))
+    with sharing_fields(1 if shape is None else shape.pieces):
+        call = parse(arguments)
+        with computing_on(call.command.device):
+            execute(call, mesh=shape)
 
 
 def run_name(call: Call, run: Run[Any]) -> str:
@@ -210,7 +220,7 @@ def run_name(call: Call, run: Run[Any]) -> str:
     return f"{stem(Path(data))}-{run.model.name}"
 
 
-def execute(call: Call) -> None:
+def execute(call: Call, *, mesh: MeshShape | None = None) -> None:
     """Train, resume, check or estimate, as the command says."""
     command, run = call.command, call.run()
     folder = command.out / (command.name or run_name(call, run))
@@ -240,6 +250,7 @@ def execute(call: Call) -> None:
             stop_after=command.stop_after,
             stop_at=end,
             loggers=[name for name in get_args(Logger) if getattr(command, name)],
+            mesh=mesh,
         )
     except TrainingInterrupted as stopped:
         say(f"ssno: {stopped}")
@@ -282,7 +293,7 @@ def resumed_run(folder: Path, call: Call) -> Run[Any]:
 def first_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """The options that must be known before the others can be read, and the words that are left."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("--model", "--recipe", "--config"):
+    for flag in ("--model", "--recipe", "--config", "--mesh"):
         parser.add_argument(flag)
     parser.add_argument("--nproc", default="1")
     parser.add_argument("--resume", nargs="?", const="always", default="never")
@@ -309,7 +320,7 @@ def parse(arguments: list[str]) -> Call:
     if {"-h", "--help"} & set(words):
         show_help(Command(dataset=run.data.name, run=run), completing)
     typed: Any = Command[type(run.model)]  # type: ignore[misc]
-    default: Command[Any] = Command(dataset="", run=run, nproc=first.nproc, resume=first.resume)
+    default: Command[Any] = Command(dataset="", run=run, nproc=first.nproc, mesh=first.mesh, resume=first.resume)
     command = parse_words(typed, words, default=default, prog="ssno train", description=Command.__doc__)
     named = named_fields(words)
     chosen |= {name: value for name, value in leaves(command.run.to_json()) if name in named}

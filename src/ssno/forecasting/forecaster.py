@@ -117,6 +117,23 @@ class Forecaster(nn.Module):
     increment_scale: Tensor
     streaming: Any
 
+    def of(self, model: nn.Module) -> "Forecaster":
+        """Another model in the same units."""
+        other = Forecaster(
+            model,
+            normalisers=self.normalisers,
+            predict_increment=self.predict_increment,
+            window=self.window,
+            context_time=self.context_time,
+            spacing=self.spacing,
+            spacings=self.spacings,
+            precision=self.precision,
+            mask=self.mask,
+            envelope=self.envelope,
+        )
+        other.increment_scale.data = self.increment_scale.data
+        return other
+
     @property
     def frames_as_channels(self) -> int:
         """K if the model takes its last K frames as channels, 0 if it takes them along the time axis."""

@@ -15,7 +15,7 @@ Axes: b trajectory, t frame, c field, k context field, then the grid.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -74,10 +74,16 @@ def trajectory_errors(prediction: State, truth: State, *, area: Area = None) -> 
     return over(difference, torch.linalg.vector_norm(weighted(truth, area).flatten(1), dim=1))
 
 
-def frame_errors(prediction: State, truth: State, *, area: Area = None) -> Float[Tensor, "b t"]:
-    """|prediction - truth| / |truth| of each frame, over its fields and points."""
-    difference = torch.linalg.vector_norm(weighted(prediction - truth, area).flatten(2), dim=2)
-    return over(difference, torch.linalg.vector_norm(weighted(truth, area).flatten(2), dim=2))
+def frame_errors(
+    prediction: State, truth: State, *, area: Area = None, over_pieces: Callable[[Tensor], Tensor] | None = None
+) -> Float[Tensor, "b t"]:
+    """|prediction - truth| / |truth| of each frame, over its fields and points.
+
+    Where these are pieces of fields, `over_pieces` makes norms of whole fields of theirs.
+    """
+    norms = [torch.linalg.vector_norm(weighted(f, area).flatten(2), dim=2) for f in (prediction - truth, truth)]
+    difference, scale = norms if over_pieces is None else over_pieces(torch.stack(norms))
+    return over(difference, scale)
 
 
 def over(difference: Float[Tensor, "*shape"], scale: Float[Tensor, "..."]) -> Float[Tensor, "*shape"]:

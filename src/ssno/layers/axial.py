@@ -20,6 +20,7 @@ import abc
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
@@ -367,6 +368,8 @@ class ProductScan(PairedScan):
 
 def both_ways(x: Float[Tensor, "h o l i"], weights: DiscretisedKernels) -> Float[Tensor, "h o l i"]:
     """The sum of both scans."""
+    if weights.turned is not None:
+        return weights.turned.through(partial(both_ways, weights=weights._replace(turned=None)), x)
     scanned = two_sided(weights).scan(x)
     return (scanned if scanned.shape[1] == 1 else scanned.sum(dim=1)).view(x.shape)
 
@@ -423,7 +426,7 @@ class ProductAxialScan(GridScan):
 
 def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:
     """Weights of a two-way scan with both kernels in one, where the line is a circle; elsewhere as they are."""
-    if weights.taps is None or not weights.periodic() or len(weights.blocks) == 1:
+    if weights.taps is None or weights.carried is not None or not weights.periodic() or len(weights.blocks) == 1:
         return weights
     ahead, back = weights.taps
     ends = None if weights.ends is None else weights.ends.sum(1, keepdim=True)

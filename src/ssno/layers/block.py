@@ -111,6 +111,10 @@ class DiscretisedKernels(NamedTuple):
     """The taps as stacked matrices or spectra, for repeated use."""
     ends: Float[Tensor, "h d l"] | None = None
     """What a learned value outside a line adds to its scan."""
+    turned: Any = None
+    """Lines in several processes are made whole by this `TurnedLines` first (`ssno.layers.space`),"""
+    carried: Any = None
+    """or scanned in pieces by this `CarriedStates`."""
 
     def directions(self) -> tuple[Direction, ...]:
         return tuple(block.direction for block in self.blocks)
@@ -124,6 +128,8 @@ class DiscretisedKernels(NamedTuple):
 
     def scan(self, x: Float[Tensor, "h o l i"]) -> Float[Tensor, "h d o l i"]:
         """kernel * x + skip x along l, with every block in its direction."""
+        if self.carried is not None:
+            return self.carried.scan(x)
         channels, outer, length, inner = x.shape
         copies, extension = self.sampling.copies, self.sampling.extension
         if copies > 1:  # each copy of the learned grid by itself: its points are `copies` apart
@@ -145,6 +151,7 @@ class DiscretisedKernels(NamedTuple):
     def scanned_natively(self, x: Float[Tensor, "h o l i"]) -> bool:
         """Whether native code takes lines of x as they are, with kernels as long as they."""
         whole = self.sampling.copies == 1 and self.sampling.extension is None and self.matrix is None
+        whole = whole and self.carried is None
         if self.taps is None or self.ends is not None or not whole or self.blocks[0].method not in ("auto", "fused"):
             return False
         lines = x.shape[1] * x.shape[3]
@@ -213,6 +220,9 @@ def gated_scan(
     x: Float[Tensor, "h o l i"], weights: DiscretisedKernels, *, residual_weight: int = 0
 ) -> Float[Tensor, "h o l i"]:
     """Scan along l with every block in its direction, gate, add up, and add `residual_weight` times x."""
+    if weights.turned is not None:
+        on_lines = partial(gated_scan, weights=weights._replace(turned=None), residual_weight=residual_weight)
+        return weights.turned.through(on_lines, x)
     channels, outer, length, inner = x.shape
     if outer > 1 and inner > 1 and not fused(x):  # only native code scans a middle axis as it lies
         lines = x.transpose(1, 2).reshape(channels, 1, length, outer * inner)

@@ -153,10 +153,14 @@ def modulated(features: Float[Tensor, "h *grid n"], by: Float[Tensor, "n 2 h"]) 
 
 
 def without_means(
-    frames: Float[Tensor, "n c *grid"], first: int
+    frames: Float[Tensor, "n c *grid"], first: int, *, over_pieces: Callable[[Tensor], Tensor] | None = None
 ) -> tuple[Float[Tensor, "n c *grid"], Float[Tensor, "n k"]]:
-    """Frames whose fields from number `first` on have mean zero over the grid, and these means."""
+    """Frames whose fields from number `first` on have mean zero over the grid, and these means.
+
+    `over_pieces` takes the mean of the means of pieces.
+    """
     known = frames[:, first:]
     means = known.flatten(2).mean(dim=2)
+    means = means if over_pieces is None else over_pieces(means)
     rest = known - means.view(*means.shape, *(1,) * (frames.ndim - 2))
     return torch.cat([frames[:, :first], rest], dim=1), means

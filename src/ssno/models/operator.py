@@ -29,6 +29,7 @@ from torch.overrides import TorchFunctionMode
 
 from ssno.layers.block import DiscretisedKernels
 from ssno.layers.memory import TemporalMemory
+from ssno.layers.space import AxisScan, SpaceMesh
 from ssno.models.config import GridConfig, OperatorConfig
 from ssno.native.engine import fused, plain
 
@@ -181,6 +182,8 @@ class NeuralOperator(nn.Module, abc.ABC):
     """Interface of every model. Trajectories are (batch, time, channel, *grid)."""
 
     config: OperatorConfig
+    space: SpaceMesh | None = None
+    """While it is set, frames are pieces of larger ones (`SpaceMesh.inside`)."""
 
     @property
     def native_bf16(self) -> bool:
@@ -211,6 +214,14 @@ class NeuralOperator(nn.Module, abc.ABC):
     def predict_next(self, frames: Tensor, *, spacing: Spacing = None) -> Tensor:
         """Predict only the frame after the newest one, (b, c_out, *grid)."""
         return self.forward(frames, spacing=spacing)[:, -1]
+
+    def axis_scans(self, grid: Sequence[int]) -> list[AxisScan]:
+        """What is scanned along each axis of a grid, for models whose fields may be split over processes."""
+        raise ValueError(
+            f"`mesh` splits the fields of models that scan one axis after the other: ssno, ssno-uni, ssno-ff, "
+            f"ssno-product and ssno-selective, not {self.config.name!r}. Leave out space, and give every process whole "
+            "trajectories with --nproc."
+        )
 
     def idle_parameters(self) -> list[str]:
         """Names of learnable parameters that no gradient reaches by design."""
@@ -286,7 +297,7 @@ class MemoryOperator(NeuralOperator):
 
     def weights_for(self, frames: int, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """`grid_weights` for `frames` frames at a time: cached between predictions, computed anew in training."""
-        if not can_cache(self) or plain():
+        if not can_cache(self) or plain() or self.space is not None:
             return self.grid_weights(grid, spacing=spacing)
         each = tuple(spacing) if isinstance(spacing, Sequence) else spacing
         key = (frames, tuple(grid), each, fused())

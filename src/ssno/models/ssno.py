@@ -42,6 +42,7 @@ from ssno.layers.continuation import continue_onto
 from ssno.layers.memory import MemoryOptions, TemporalMemory
 from ssno.layers.modes import ModeOptions, fast_start, require_circle, require_fading_images
 from ssno.layers.pointwise import ChannelMLP, Film, Pointwise, append, coordinates, modulated, without_means
+from ssno.layers.space import AxisScan, SpaceMesh
 from ssno.models.config import GridConfig, ModelVariant
 from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained
@@ -229,7 +230,8 @@ class SSNO(MemoryOperator, Pretrained):
         """Lift and scan space; with film, scales and shifts of the second half skip the memory block."""
         film: Tensor | None = None
         if self.film is not None:
-            frames, parameters = without_means(frames, self.config.out_channels)
+            over_pieces = None if self.space is None else self.space.mean
+            frames, parameters = without_means(frames, self.config.out_channels, over_pieces=over_pieces)
             film = self.film(parameters)
         fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
         features = to_activation_dtype(self.lift(fields.movedim(0, -1)))
@@ -251,13 +253,27 @@ class SSNO(MemoryOperator, Pretrained):
         return self.head(features).movedim(-1, 0)
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
-        """The kernels of every scan on a grid, and the coordinates of its points."""
-        axes = self.config.coordinate_axes()
+        """The kernels of every scan on a grid, and the coordinates of its points; on a mesh, of a piece of a grid."""
+        axes, space = self.config.coordinate_axes(), self.space
+        whole = grid if space is None else space.whole_grid(grid)
+        fields = coordinates(whole, axes, like=self.lift.weight) if axes else None
         return PrecomputedWeights(
             memory=self.memory.weights() if self.memory is not None else None,
-            blocks=block_weights((*self.blocks_before, *self.blocks_after), grid, self._relative(spacing)),
-            coordinates=coordinates(grid, axes, like=self.lift.weight) if axes else None,
+            blocks=block_weights((*self.blocks_before, *self.blocks_after), whole, self._relative(spacing), space),
+            coordinates=fields if fields is None or space is None else space.cut(fields),
         )
+
+    def axis_scans(self, grid: Sequence[int]) -> list[AxisScan]:
+        """What is scanned along each axis, by which a mesh of processes is laid out (`ssno.layers.space`)."""
+        config = self.config
+        if config.block.kind == "raster":
+            return super().axis_scans(grid)
+        directions = 1 if config.block.kind == "unidirectional" else 2
+        carries = not config.modes.selective and config.modes.discretisation != "exact"
+        return [
+            AxisScan(points, boundary, config.d_state // 2, directions, carries)
+            for points, boundary in zip(grid, config.boundaries(), strict=True)
+        ]
 
     @property
     def native_bf16(self) -> bool:
@@ -337,12 +353,15 @@ class SSNO(MemoryOperator, Pretrained):
 
 
 def block_weights(
-    blocks: Sequence[Any], grid: Sequence[int], relative: Sequence[float]
+    blocks: Sequence[Any], grid: Sequence[int], relative: Sequence[float], space: SpaceMesh | None = None
 ) -> list[Sequence[DiscretisedKernels]]:
-    """The kernels of every scan of every block, all sampled together."""
+    """The kernels of every scan of every block, all sampled together; on a mesh, those of pieces."""
     scans = [block.scans_on(grid, relative) for block in blocks]
     found = iter(scan_weights([scan for each in scans for scan in each]))
-    return [block.combined([next(found) for _ in each]) for block, each in zip(blocks, scans, strict=True)]
+    weights = [[next(found) for _ in each] for each in scans]
+    if space is not None:
+        weights = [space.over_pieces(each) for each in weights]
+    return [block.combined(each) for block, each in zip(blocks, weights, strict=True)]
 
 
 def continue_blocks(blocks: Sequence[Any], grid: Sequence[int], step: Sequence[float]) -> None:

@@ -22,6 +22,7 @@ from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Reflection, context_at_steps, next_frames, noise_like, reflected, sample_generator
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import apply_mask
+from ssno.layers.space import SpaceMesh
 from ssno.runs.options import Stage
 from ssno.training.streaming import batches_of, block_size, needed, streamed_order
 
@@ -59,6 +60,11 @@ class Prepared(NamedTuple):
     """b p, which points of a cloud lie on the wall, if the loss is to tell them apart."""
     mask: Tensor | None = None
     """b t 1 *grid, where the frame after each time step has no data."""
+
+    def piece(self, space: SpaceMesh) -> "Prepared":
+        """The piece of the fields that this process of a mesh computes on."""
+        fields = {name: space.cut(getattr(self, name)) for name in ("inputs", "context", "targets")}
+        return self._replace(**fields, mask=None if self.mask is None else space.cut(self.mask))
 
 
 def prepare(

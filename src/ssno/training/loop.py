@@ -7,7 +7,7 @@ pieces of trajectories of (seed, epoch, step, sample), dropout of (seed, epoch, 
 
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from ssno.base.device import float64
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
+from ssno.layers.space import MeshShape, WholeFields
 from ssno.models.operator import NeuralOperator
 from ssno.models.pretrained import save_weights
 from ssno.native.engine import Precision, preferred, use
@@ -79,10 +80,13 @@ class Loop:
         self.model, options = task.forecaster.model, task.options
         self.objective = Objective(
             task.forecaster,
-            compile=options.compile,
+            compile=options.compile if process.space is None else False,
             surface_weight=options.surface_weight,
             area=task.data.quadrature_weights,
+            space=process.space,
         )
+        space = process.space
+        self.scored = self.forecaster if space is None else self.forecaster.of(WholeFields(self.model, space))
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None
         self.source = BatchSource(
@@ -93,8 +97,8 @@ class Loop:
             buffer=options.shuffle_buffer,
             files=task.files,
             workers=options.num_workers,
-            rank=process.rank,
-            world=process.world_size,
+            rank=process.data_rank,
+            world=process.data_size,
         )
         self.progress = Progress()
         self.best_weights: dict[str, Tensor] = {}
@@ -143,10 +147,13 @@ class Loop:
         with Interruption(stop_at=self.stop_at) as interruption, self._computing():
             for note in self.task.notes:
                 self.reporter.say(note)
+            if self.process.space is not None:
+                self.reporter.say(self.process.space.describe([axis.name for axis in self.task.data.axes]))
             if self.process.world_size > 1:
-                each = self.options.batch_size / self.process.world_size
-                together = f"{self.options.batch_size} trajectories, {each:g} in each of {self.process.world_size}"
-                self.reporter.say(f"training in batches of {together} processes")
+                each = self.options.batch_size / self.process.data_size
+                together = f"{self.options.batch_size} trajectories, {each:g} in each of {self.process.data_size}"
+                sets = "processes" if self.process.space is None else f"sets of {self.process.pieces} processes"
+                self.reporter.say(f"training in batches of {together} {sets}")
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
@@ -202,7 +209,7 @@ class Loop:
     def _backward(self, batch: Batch, module: nn.Module) -> float:
         """Leave the gradient of a batch in the parameters; the sum of this process's losses."""
         options, progress = self.options, self.progress
-        torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.process.rank))
+        torch.manual_seed(step_seed(options.seed, progress.epoch, progress.step, self.process.data_rank))
         prepared = prepare(
             self.forecaster,
             batch.frames.to(self.process.device, self.forecaster.dtype),
@@ -215,6 +222,8 @@ class Loop:
             points=options.points_per_step,
             walls=options.loss == "volume_surface",
         )
+        if self.process.space is not None:
+            prepared = prepared.piece(self.process.space)
         # Averaged over processes, what is weighed by the whole batch becomes the mean over trajectories.
         weight = self.process.world_size / batch.global_size if batch.samples else 0.0
         self.optimiser.zero_grad()
@@ -229,7 +238,7 @@ class Loop:
                     raise TrainingDiverged(self._what_diverged(float("nan"), float("nan"), batch)) from None
                 (losses.sum() * weight).backward()
             local += float64(losses.detach()).sum().item() if batch.samples else 0.0
-        return local
+        return local / self.process.pieces  # each of them knows the loss of whole fields
 
     def _finish_epoch(self, epoch: int) -> None:
         """Evaluate, keep the best, decide whether to go on, save."""
@@ -266,12 +275,12 @@ class Loop:
             self._save(LAST)
 
     def _evaluate(self) -> dict[str, float]:
-        """Validation errors of the averaged weights if there are any; computed by one process, known to all."""
+        """Validation errors of the averaged weights if there are any; computed by one set of processes, known to all."""
         values: dict[str, float] = {}
-        if self.process.is_main:
+        if self.process.data_rank == 0:
             if self.average is not None:
                 self.average.swap(self.model)
-            values = score(self.forecaster, self.valid, batch_size=max(1, self.options.batch_size)).means
+            values = score(self.scored, self.valid, batch_size=max(1, self.options.batch_size)).means
             if self.average is not None:
                 self.average.swap(self.model)
         self.forecaster.train()
@@ -352,13 +361,16 @@ def run_task(
     reporter: Reporter | None = None,
     device: str | torch.device = "auto",
     loggers: Collection[Logger] = (),
+    mesh: MeshShape | None = None,
 ) -> Forecaster:
     """Do a training that has been put together. A refused one leaves nothing behind, and an earlier run as it was."""
     check_loggers(loggers)
-    with (
-        join_processes(device) as process,
-        claimed(folder, resume=resume, overwrite=overwrite) if process.is_main else nullcontext(),
-    ):
+    with ExitStack() as around:
+        process = around.enter_context(join_processes(device)).meshed(mesh, task.forecaster.model, task.data)
+        if process.is_main:
+            around.enter_context(claimed(folder, resume=resume, overwrite=overwrite))
+        if process.space is not None:
+            around.enter_context(process.space.inside(task.forecaster.model))
         loop = Loop(
             task,
             process=process,

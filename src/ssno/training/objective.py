@@ -29,6 +29,7 @@ from torch.utils.checkpoint import checkpoint
 from ssno.forecasting.cloud_scores import volume_and_surface
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import apply_mask, frame_errors
+from ssno.layers.space import SpaceMesh
 from ssno.models.operator import OperatorState
 from ssno.native.engine import fastest_engine
 from ssno.runs.options import Compile
@@ -101,6 +102,7 @@ class Objective(nn.Module):
         compile: whether to run its forward pass through torch.compile (`ssno.training.objective`).
         surface_weight: weight of the wall, where batches tell walls apart.
         area: weight of each grid point in the errors; None if all weigh the same.
+        space: the mesh of processes that share a field, if batches are pieces.
     """
 
     def __init__(
@@ -110,9 +112,11 @@ class Objective(nn.Module):
         compile: Compile = "auto",
         surface_weight: float = 1.0,
         area: Tensor | None = None,
+        space: SpaceMesh | None = None,
     ):
         super().__init__()
         self.forecaster, self.surface_weight, self.area = forecaster, surface_weight, area
+        self.over_pieces = None if space is None else space.norm
         self.predict, self.step = forecaster.forward, forecaster.step
         if compiles(compile, forecaster.device):
             self.predict = compiled(self.predict, choice=compile)
@@ -131,7 +135,7 @@ class Objective(nn.Module):
     def _errors(self, answers: Tensor, truth: Tensor, wall: Tensor | None) -> Tensor:
         """The loss of every trajectory and time step."""
         if wall is None:
-            return frame_errors(answers, truth, area=self.area)
+            return frame_errors(answers, truth, area=self.area, over_pieces=self.over_pieces)
         volume, surface = volume_and_surface(answers, truth, wall)
         return volume.mean(dim=2) + self.surface_weight * surface.mean(dim=2)
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import FrameType, TracebackType
 from typing import Any
@@ -27,6 +27,9 @@ from torch.nn.parallel import DistributedDataParallel
 from ssno.base import available_cores
 from ssno.base.device import choose_device
 from ssno.base.distributed_env import is_launched
+from ssno.data.trajectories import Trajectories
+from ssno.layers.space import MeshShape, SpaceMesh
+from ssno.models.operator import NeuralOperator
 
 EXIT_INTERRUPTED = 75
 """Exit code of a run that was interrupted and saved: start it again with `--resume always`."""
@@ -43,11 +46,44 @@ class Process:
     rank: int = 0
     world_size: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    space: SpaceMesh | None = None
+    """The mesh, if several processes share a field."""
+
+    @property
+    def pieces(self) -> int:
+        """Processes that share a field."""
+        return 1 if self.space is None else self.space.shape.pieces
+
+    @property
+    def data_rank(self) -> int:
+        """Which share of a batch this process takes, of `data_size`."""
+        return self.rank if self.space is None else self.space.data_rank
+
+    @property
+    def data_size(self) -> int:
+        return self.world_size // self.pieces
 
     @property
     def is_main(self) -> bool:
         """One process writes files and talks."""
         return self.rank == 0
+
+    def meshed(self, shape: MeshShape | None, model: nn.Module, data: Trajectories) -> "Process":
+        """This process in a mesh of that shape, whose fields are those of the data; itself without one."""
+        if shape is None:
+            return self
+        if shape.processes != self.world_size:
+            raise ValueError(
+                f"`mesh` {shape} is made of {shape.processes} processes, but {self.world_size} were started. Start "
+                f"`ssno train --nproc {shape.processes}`, or `torchrun --nproc-per-node {shape.processes}`."
+            )
+        if not isinstance(model, NeuralOperator):
+            raise ValueError(f"`mesh` splits fields of models of this library, not of {type(model).__name__}.")
+        if shape.pieces == 1:
+            return self
+        data.geometry.require_box("mesh", data.name)
+        axes = model.axis_scans([axis.points for axis in data.axes])
+        return replace(self, space=SpaceMesh(axes, shape=shape, device=self.device))
 
     def total(self, values: list[float]) -> list[float]:
         """Sum over processes, in float64."""

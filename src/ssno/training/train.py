@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from ssno.base.distributed_env import sharing_fields
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import ContextTime, Window
 from ssno.forecasting.forecaster import Forecaster
+from ssno.layers.space import MeshShape
 from ssno.models.config import OperatorConfig
 from ssno.runs.log import Logger, Reporter
 from ssno.runs.options import Recipe, TrainOptions
@@ -36,6 +38,7 @@ def train(
     reporter: Reporter | None = None,
     device: str | torch.device = "auto",
     loggers: Collection[Logger] = (),
+    mesh: str | None = None,
     **changes: Any,
 ) -> Forecaster:
     """Train a model to forecast trajectories and return it with its units.
@@ -60,19 +63,23 @@ def train(
         reporter: who hears of progress; by default a bar on a terminal, lines elsewhere.
         device: where to compute: "auto", "cpu", "cuda", "cuda:1" or "mps" (`ssno.base.device`). It is no option of the
             run, which may go on elsewhere.
+        mesh: "data=2,space=2" splits every field over two processes of a set, of which there are two
+            (`ssno.layers.space`); the processes are those of the launcher. No option of the run either.
         loggers: also log to "tensorboard" or "wandb" (needs the extras `ssno[tensorboard]`, `ssno[wandb]`).
     """
-    task = task_for(
-        model,
-        data,
-        valid=valid,
-        recipe=recipe,
-        options=options,
-        window=window,
-        context_time=context_time,
-        resumed=Path(folder) if folder is not None and resume else None,
-        **changes,
-    )
+    shape = None if mesh is None else MeshShape.parse(mesh)
+    with sharing_fields(1 if shape is None else shape.pieces):
+        task = task_for(
+            model,
+            data,
+            valid=valid,
+            recipe=recipe,
+            options=options,
+            window=window,
+            context_time=context_time,
+            resumed=Path(folder) if folder is not None and resume else None,
+            **changes,
+        )
     return run_task(
         task,
         folder=None if folder is None else Path(folder),
@@ -83,4 +90,5 @@ def train(
         reporter=reporter,
         device=device,
         loggers=loggers,
+        mesh=shape,
     )
