@@ -3,8 +3,8 @@
     --mesh data=2,space=2        2 sets of trajectories, each field in 2 pieces
     --mesh data=1,space=2x2      the pieces of every axis
 
-Everything but a scan happens at a point or along time, so a model needs its `SpaceMesh` in its scans alone. A scan along
-an axis that is not split is local. Along a split one
+Everything but a scan happens at a point or along time, so a model needs its `SpaceMesh` in its scans alone. A scan
+along an axis that is not split is local. Along a split one
 
     turned     an all-to-all gives every process whole lines, fewer of them; scan, gate and turn back     (pencils)
     carried    every process scans its piece; end states are exchanged in one message    (`ssno.ssm.pieces`)
@@ -199,12 +199,12 @@ class Beside(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, share: "AxisShare") -> Tensor:
-        ctx.index = share.index
+        ctx.number = share.number
         return share.gather(value)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return grad[ctx.index], None
+        return grad[ctx.number], None
 
 
 class AxisShare(NamedTuple):
@@ -212,7 +212,7 @@ class AxisShare(NamedTuple):
 
     group: Any
     parts: int
-    index: int
+    number: int
 
     def gather(self, value: Tensor) -> Tensor:
         """The tensors of all pieces, stacked in order."""
@@ -270,7 +270,7 @@ class CarriedStates:
         messages = leaving_states(self.maps, lines[:, 0].to(self.maps.taps.dtype), self.directions, **options)
         _, *shape = messages[0].shape
         counts = [
-            len(sent(self.boundary, self.directions, source, self.piece.index, parts=self.piece.parts))
+            len(sent(self.boundary, self.directions, source, self.piece.number, parts=self.piece.parts))
             for source in range(self.piece.parts)
         ]
         flat = self.share.exchange(messages, [count * math.prod(shape) for count in counts])
@@ -346,7 +346,7 @@ class SpaceMesh:
                     f"`mesh`: {field.shape[dim]} points along axis {dim + len(self.parts)} cannot be cut into {parts} "
                     "equal pieces. Take a number of pieces that divides them."
                 )
-            field = field.chunk(parts, dim)[share.index]
+            field = field.chunk(parts, dim)[share.number]
         return field.clone(memory_format=torch.contiguous_format)
 
     def gathered(self, piece: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -384,7 +384,7 @@ class SpaceMesh:
         if len(blocks) < len(weights.blocks) or not plain:  # kernels of another grid are applied to whole lines
             return turned(weights, share)
         length = weights.sampling.points // (2 if axis.boundary in WALLS else 1)
-        piece = Piece(share.index, share.parts, length // share.parts)
+        piece = Piece(share.number, share.parts, length // share.parts)
         maps = piece_maps(
             [system(block, weights.sampling.spacing) for block in blocks],
             torch.stack([block.skip for block in blocks]),
@@ -392,7 +392,7 @@ class SpaceMesh:
             boundary=axis.boundary,
             piece=piece,
         )
-        ends = None if weights.ends is None else weights.ends.chunk(share.parts, -1)[share.index]
+        ends = None if weights.ends is None else weights.ends.chunk(share.parts, -1)[share.number]
         return weights._replace(
             carried=CarriedStates(share, maps, weights.directions(), axis.boundary, piece, ends), ends=None
         )

@@ -36,7 +36,7 @@ from ssno.ssm.scan import with_skip
 class Piece(NamedTuple):
     """Which piece of a line this is, of how many, each of so many points."""
 
-    index: int
+    number: int
     parts: int
     points: int
 
@@ -63,9 +63,9 @@ def sent(boundary: Boundary, directions: Sequence[Direction], source: int, targe
     ]
 
 
-def place(direction: Direction, index: int, parts: int) -> int:
+def place(direction: Direction, number: int, parts: int) -> int:
     """The number of a piece, counted along the direction of the scan."""
-    return index if direction == "forward" else parts - 1 - index
+    return number if direction == "forward" else parts - 1 - number
 
 
 def distances(boundary: Boundary, direction: Direction, source: int, target: int, *, parts: int) -> list[int]:
@@ -85,7 +85,7 @@ def piece_maps(
     piece: Piece,
 ) -> PieceMaps:
     """The maps of a piece from the modes and weights of every direction, in double precision if those are."""
-    index, parts, points = piece
+    _, parts, points = piece
     taps, leaving, entering = [], [], []
     for (modes, weight), direction in zip(systems, directions, strict=True):
         gain = closed = modes.gain
@@ -129,8 +129,8 @@ def _jumps(
 ) -> ComplexPair:
     """What the states of a piece are multiplied by on their way to another."""
     found = []
-    for number in sent(boundary, directions, piece.index, target, parts=piece.parts):
-        away = distances(boundary, directions[number], piece.index, target, parts=piece.parts)
+    for number in sent(boundary, directions, piece.number, target, parts=piece.parts):
+        away = distances(boundary, directions[number], piece.number, target, parts=piece.parts)
         steps = [piece.points * pieces for pieces in away]
         each = [polar(step * modes[number].log_decay, step * modes[number].angle) for step in steps]
         found.append(torch.stack([torch.stack(one) for one in each]))  # w 2 h n
@@ -153,7 +153,7 @@ def leaving_states(
     states = (maps.leaving @ x).unflatten(1, (images, len(directions), 2, -1)).permute(1, 2, 3, 0, 4, 5)  # w d 2 h n b
     messages = []
     for target, jump in enumerate(maps.jumps):
-        chosen = sent(boundary, directions, piece.index, target, parts=piece.parts)
+        chosen = sent(boundary, directions, piece.number, target, parts=piece.parts)
         mine = states if len(chosen) == len(directions) else states[:, chosen]
         moved = complex_mul(jump, ComplexPair(mine[:, :, 0], mine[:, :, 1]))
         messages.append(torch.stack([part.sum(0) for part in moved], dim=1))
@@ -175,7 +175,7 @@ def with_entering(
         parts = [
             message[chosen.index(number)]
             for source, message in enumerate(received)
-            if number in (chosen := sent(boundary, directions, source, piece.index, parts=piece.parts))
+            if number in (chosen := sent(boundary, directions, source, piece.number, parts=piece.parts))
         ]
         if not parts:
             added.append(y[:, number])

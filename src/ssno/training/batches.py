@@ -63,8 +63,9 @@ class Prepared(NamedTuple):
 
     def piece(self, space: SpaceMesh) -> "Prepared":
         """The piece of the fields that this process of a mesh computes on."""
-        fields = {name: space.cut(getattr(self, name)) for name in ("inputs", "context", "targets")}
-        return self._replace(**fields, mask=None if self.mask is None else space.cut(self.mask))
+        inputs, context, targets = (space.cut(field) for field in (self.inputs, self.context, self.targets))
+        mask = None if self.mask is None else space.cut(self.mask)
+        return self._replace(inputs=inputs, context=context, targets=targets, mask=mask)
 
 
 def prepare(

@@ -151,9 +151,9 @@ class Loop:
                 self.reporter.say(self.process.space.describe([axis.name for axis in self.task.data.axes]))
             if self.process.world_size > 1:
                 each = self.options.batch_size / self.process.data_size
-                together = f"{self.options.batch_size} trajectories, {each:g} in each of {self.process.data_size}"
-                sets = "processes" if self.process.space is None else f"sets of {self.process.pieces} processes"
-                self.reporter.say(f"training in batches of {together} {sets}")
+                among = f"in each of {self.process.data_size} processes"
+                among = among if self.process.space is None else f"for every {self.process.pieces} processes"
+                self.reporter.say(f"training in batches of {self.options.batch_size} trajectories, {each:g} {among}")
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
@@ -275,7 +275,7 @@ class Loop:
             self._save(LAST)
 
     def _evaluate(self) -> dict[str, float]:
-        """Validation errors of the averaged weights if there are any; computed by one set of processes, known to all."""
+        """Validation errors of the averaged weights if there are any; computed by the first set, known to all."""
         values: dict[str, float] = {}
         if self.process.data_rank == 0:
             if self.average is not None:

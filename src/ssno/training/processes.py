@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ssno.base import available_cores
@@ -107,11 +107,32 @@ class Process:
             return module
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, list(idle or ()))
         devices = [self.device.index] if self.device.type == "cuda" else None
-        return DistributedDataParallel(module, device_ids=devices, find_unused_parameters=idle is None)
+        wrapped = DistributedDataParallel(module, device_ids=devices, find_unused_parameters=idle is None)
+        if self.world_size > 2:  # of two terms the order does not matter
+            wrapped.register_comm_hook(None, average_in_order)
+        return wrapped
 
     def collecting(self, wrapped: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """Around one of several backward passes of a step: processes average once, in the last."""
         return nullcontext() if last or not isinstance(wrapped, DistributedDataParallel) else wrapped.no_sync()
+
+
+def average_in_order(state: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+    """The mean over processes of a bucket of gradients, added up in the order of processes.
+
+    A ring adds in an order that depends on where in a bucket a number stands, and DistributedDataParallel lays buckets
+    out anew after its first step: a resumed run would differ in the last bits. Sends as much as a ring does.
+    """
+    flat, world = bucket.buffer(), dist.get_world_size()
+    padded = nn.functional.pad(flat, (0, -flat.numel() % world))
+    received, whole = torch.empty_like(padded), torch.empty_like(padded)
+    dist.all_to_all_single(received, padded)
+    first, *others = received.view(world, -1)
+    total = sum(others, start=first)
+    dist.all_gather(list(whole.view(world, -1)), total / world)
+    done: torch.futures.Future[Tensor] = torch.futures.Future(devices=[flat.device] if flat.is_cuda else None)
+    done.set_result(whole[: flat.numel()])
+    return done
 
 
 @contextmanager
