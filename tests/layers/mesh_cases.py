@@ -1,58 +1,72 @@
-"""One of several processes that share fields: every case on pieces, beside the same on whole fields in this process.
+"""One of two or four processes that share fields: every case on pieces, beside the same on whole fields right here.
 
-Started by `test_space` as `python mesh_cases.py RANK SIZE FILE`; prints a line of JSON per case with the largest
-relative difference of forecasts, losses and gradients.
+`test_space` takes part itself as the first process and starts the others: `python mesh_cases.py SIZE CASES FOLDER`,
+numbered by the launcher's environment variables.
 """
 
-import json
 import sys
+from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+import ssno
+from ssno.data.trajectories import Trajectories
 from ssno.forecasting.metrics import frame_errors
 from ssno.layers.axial import BlockOptions
 from ssno.layers.modes import ModeOptions
 from ssno.layers.space import MeshShape, SpaceMesh
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.runs.options import TrainOptions, Unrolling
 
 LINES = ("zero", "periodic", "periodic-truncated", "neumann", "dirichlet", "learned")
-FAST = {"initialisation": "grid", "dt_min": 0.03, "dt_max": 1.0}
+FAST: dict[str, Any] = {"initialisation": "grid", "dt_min": 0.03, "dt_max": 1.0}
+WAYS = ("carried", "turned")
+Case = tuple[str, tuple[int, ...], tuple[int, ...], str, dict[str, Any]]
 
 
-def cases(size: int):
+def few_cases(size: int) -> Iterator[Case]:
     """Name, pieces, grid, way of scanning, and fields of the model."""
+    yield "1d film", (size,), (12,), "carried", {"conditioning": "film", "boundary": "learned"}
+    yield "2d", (1, size), (6, 8), "carried", {"boundary": ("zero", "periodic")}
+    yield "2d", (size, 1), (8, 6), "turned", {"boundary": ("periodic", "neumann")}
+    yield "3d", (1, size, 1), (3, 8, 4), "carried", {"boundary": ("periodic", "dirichlet", "zero")}
+
+
+def all_cases(size: int) -> Iterator[Case]:
     one, two = (size,), ((size, 1), (1, size)) if size == 2 else ((2, 2), (1, 4))
-    for boundary, way in product(LINES, ("carried", "turned")):
-        yield f"1d {boundary} {way}", one, (24,), way, {"boundary": boundary}
-    for kind, way in product(("unidirectional", "parallel", "product"), ("carried", "turned")):
-        yield f"1d {kind} {way}", one, (24,), way, {"block": BlockOptions(kind), "boundary": "periodic"}
-    yield "1d film", one, (24,), "carried", {"conditioning": "film", "boundary": "zero"}
-    yield "1d bilinear", one, (24,), "carried", {"modes": ModeOptions(discretisation="bilinear", **FAST)}
-    yield "1d exact", one, (24,), "turned", {"modes": ModeOptions(discretisation="exact"), "boundary": "periodic"}
-    yield "1d selective", one, (8,), "turned", {"modes": ModeOptions(selective=True)}
-    for parts, way in product(two, ("carried", "turned")):
-        yield f"2d {parts} {way}", parts, (8, 12), way, {"boundary": ("periodic", "neumann")}
-    parts = (2, 1, 2) if size == 4 else (1, 2, 1)
-    for way in ("carried", "turned"):
-        yield f"3d {parts} {way}", parts, (4, 6, 8), way, {"boundary": ("periodic", "zero", "dirichlet")}
+    yield from few_cases(size)
+    for boundary, way in product(LINES, WAYS):
+        yield boundary, one, (24,), way, {"boundary": boundary}
+    for kind, way in product(("unidirectional", "parallel", "product"), WAYS):
+        yield kind, one, (24,), way, {"block": BlockOptions(kind), "boundary": "periodic"}
+    yield "bilinear", one, (24,), "carried", {"modes": ModeOptions(discretisation="bilinear", **FAST)}
+    yield "exact", one, (24,), "turned", {"modes": ModeOptions(discretisation="exact"), "boundary": "periodic"}
+    yield "selective", one, (8,), "turned", {"modes": ModeOptions(selective=True)}
+    for parts, way in product(two, WAYS):
+        yield "2d", parts, (8, 12), way, {"boundary": ("periodic", "neumann")}
+    for way in WAYS:
+        parts = (2, 1, 2) if size == 4 else (1, 2, 1)
+        yield "3d", parts, (4, 6, 8), way, {"boundary": ("periodic", "zero", "dirichlet")}
 
 
 def difference(found: torch.Tensor, wanted: torch.Tensor) -> float:
     return ((found - wanted).norm() / wanted.norm().clamp_min(1e-12)).item()
 
 
-def compared(parts, grid, way, fields, *, dtype: torch.dtype) -> dict[str, float]:
-    """The differences of one case."""
+def compared(case: Case, dtype: torch.dtype) -> dict[str, float]:
+    """The relative differences of one case: forecasts, losses, the gradient, and its worst parameter."""
+    _, parts, grid, way, fields = case
     torch.manual_seed(0)
     fields = {"modes": ModeOptions(**FAST)} | fields
     model = SSNO(SSNOConfig.tiny(in_channels=2, out_channels=1, n_dims=len(grid), **fields)).to(dtype)
     for name, parameter in model.named_parameters():
         if "beyond" in name or "film.last" in name:  # those start at zero
             torch.nn.init.normal_(parameter, std=0.1)
-    frames = torch.randn(2, 5, 2, *grid, dtype=dtype)
-    truth = torch.randn(2, 5, 1, *grid, dtype=dtype)
+    frames, truth = torch.randn(2, 5, 2, *grid, dtype=dtype), torch.randn(2, 5, 1, *grid, dtype=dtype)
     whole = model(frames)
     losses = frame_errors(whole, truth)
     losses.mean().backward()
@@ -77,16 +91,31 @@ def compared(parts, grid, way, fields, *, dtype: torch.dtype) -> dict[str, float
     }
 
 
-def main() -> None:
-    rank, size, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
-    for name, parts, grid, way, fields in cases(size):
-        for dtype in (torch.float32, torch.float64):
-            found = compared(parts, grid, way, fields, dtype=dtype)
-            if rank == 0:
-                print(json.dumps({"case": name, "dtype": str(dtype), **found}), flush=True)
+def trained(folder: Path, mesh: str | None, **more: Any) -> None:
+    """A training with all that a loss may contain: context, a mask, noise, unrolling, clipping, an average."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(4, 6, 2, 8, 6, generator=generator).cumsum(1)
+    values[:, :, 1] = (torch.rand(4, 1, 8, 6, generator=generator) < 0.2).float()
+    data = Trajectories.from_array(values, fields=("u", "solid"), context_fields=("solid",)).masked("solid")
+    torch.manual_seed(0)
+    model = SSNO(SSNOConfig.tiny(in_channels=2, out_channels=1, n_dims=2, boundary=("periodic", "zero")))
+    unroll = Unrolling(teacher_forcing=(1.0, 0.5), truncate=2, gradient_checkpointing=True)
+    options = TrainOptions(epochs=2, batch_size=2, grad_clip=0.1, noise_std=0.01, ema=0.5, unroll=unroll)
+    ssno.train(model, data, options=options, folder=folder, mesh=mesh, **more)
+
+
+def take_part(size: int, chosen: str, folder: Path) -> list[tuple[Case, torch.dtype, dict[str, float]]]:
+    """Everything that processes do together."""
+    dist.init_process_group("gloo")
+    few = chosen == "few"
+    dtypes = (torch.float32,) if few else (torch.float32, torch.float64)
+    cases = few_cases(size) if few else all_cases(size)
+    found = [(case, dtype, compared(case, dtype)) for case in cases for dtype in dtypes]
     dist.destroy_process_group()
+    if few:
+        trained(folder / "two", f"space={size}")
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    take_part(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

@@ -129,7 +129,7 @@ def costs(axis: AxisScan, parts: int) -> dict[Method, Cost]:
 
     def taps(points: int, padded: bool) -> float:
         if points <= LONGEST_MATRIX:
-            return d * points
+            return float(d * points)
         return (1 + d) * 2.5 * math.log2(points) * (2 if padded else 1) / 2
 
     whole = taps(axis.points, linear) if not walls else 2 * taps(2 * axis.points, False)
@@ -336,7 +336,7 @@ class SpaceMesh:
         """The grid of which a piece has so many points."""
         return tuple(points * parts for points, parts in zip(grid, self.parts, strict=True))
 
-    def cut(self, field: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def cut(self, field: Tensor) -> Tensor:
         """The piece of this process of a field whose last axes are the grid."""
         for dim, (parts, share) in enumerate(zip(self.parts, self.shares, strict=True), start=-len(self.parts)):
             if share is None:

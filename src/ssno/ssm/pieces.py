@@ -147,7 +147,7 @@ def leaving_states(
     *,
     boundary: Boundary,
     piece: Piece,
-) -> list[Float[Tensor, "d 2 h n b"]]:
+) -> list[Float[Tensor, "_ 2 h n b"]]:
     """What this piece sends to every piece, itself included."""
     images = 2 if boundary in WALLS else 1
     states = (maps.leaving @ x).unflatten(1, (images, len(directions), 2, -1)).permute(1, 2, 3, 0, 4, 5)  # w d 2 h n b
@@ -163,7 +163,7 @@ def leaving_states(
 def with_entering(
     maps: PieceMaps,
     y: Float[Tensor, "h d q b"],
-    received: Sequence[Float[Tensor, "d 2 h n b"]],
+    received: Sequence[Float[Tensor, "_ 2 h n b"]],
     directions: Sequence[Direction],
     *,
     boundary: Boundary,
