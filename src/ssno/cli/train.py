@@ -201,6 +201,8 @@ def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
     first, words = first_options(arguments)
     shape = None if first.mesh is None else MeshShape.parse(first.mesh)
+    if shape is not None and (alone := {"--dry-run", "--check-resume"} & set(words)):
+        raise ValueError(f"`{min(alone)}` looks at one process with whole fields. Leave out `--mesh`.")
     processes = first.nproc if shape is None or is_launched() else shape.processes
     if processes > 1:
         if first.nproc not in (1, processes):
