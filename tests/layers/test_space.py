@@ -14,8 +14,10 @@ from tests.layers.mesh_cases import take_part, trained
 from ssno.layers.space import (
     MACHINES,
     AxisScan,
+    AxisShare,
     Cost,
     MeshShape,
+    SpaceMesh,
     choose,
     choose_split,
     costs,
@@ -108,6 +110,14 @@ def test_pieces_that_do_not_fit_are_refused(as_users_call_it) -> None:
         choose_split([axis(9), axis(15)], (4,), MACHINES["cpu"])
     with pytest.raises(ValueError, match=r"names pieces along 3 axes \(2x2x1\), but the grid 8 x 8 has 2"):
         choose_split([axis(8), axis(8)], (2, 2, 1), MACHINES["cpu"])
+
+
+def test_a_field_that_falls_into_no_equal_pieces_is_refused(as_users_call_it) -> None:
+    space = object.__new__(SpaceMesh)
+    space.parts, space.shares = (1, 2), (None, AxisShare(None, 2, 1))
+    assert space.cut(torch.arange(8).view(2, 4)).tolist() == [[2, 3], [6, 7]]
+    with pytest.raises(ValueError, match="`mesh`: 5 points along axis 1 cannot be cut into 2 equal pieces"):
+        space.cut(torch.zeros(2, 5))
 
 
 def test_the_cost_of_states_falls_with_the_length_of_pieces_and_that_of_turning_does_not() -> None:
