@@ -111,7 +111,7 @@ class AxisScan(NamedTuple):
     """Whether its states can be carried from piece to piece."""
 
 
-class Cost(NamedTuple):
+class ScanCost(NamedTuple):
     """Numbers per point and channel."""
 
     sent: float = 0.0
@@ -122,7 +122,7 @@ class Cost(NamedTuple):
         return sum(amount / rate for amount, rate in zip(self, machine, strict=True))
 
 
-def costs(axis: AxisScan, parts: int) -> dict[Method, Cost]:
+def costs(axis: AxisScan, parts: int) -> dict[Method, ScanCost]:
     """The ways to scan an axis in so many pieces, with what each costs."""
     d, states, walls = axis.directions, 2 * axis.modes, axis.boundary in WALLS
     linear = axis.boundary in LINEAR_CONVOLUTION
@@ -134,13 +134,13 @@ def costs(axis: AxisScan, parts: int) -> dict[Method, Cost]:
 
     whole = taps(axis.points, linear) if not walls else 2 * taps(2 * axis.points, False)
     if parts == 1:
-        return {"whole": Cost(products=3 * whole)}
-    found: dict[Method, Cost] = {"turned": Cost(4 * (parts - 1) / parts, 3 * whole, 16)}
+        return {"whole": ScanCost(products=3 * whole)}
+    found: dict[Method, ScanCost] = {"turned": ScanCost(4 * (parts - 1) / parts, 3 * whole, 16)}
     if axis.carries:
         points = axis.points / parts
         each = d / 2 if linear else d
         local = taps(axis.points // parts, True) + d * states * (3 if walls else 2)
-        found["carried"] = Cost(2 * (parts - 1) * each * states / points, 3 * local, 4 * d * states / points)
+        found["carried"] = ScanCost(2 * (parts - 1) * each * states / points, 3 * local, 4 * d * states / points)
     return found
 
 
