@@ -94,7 +94,8 @@ def table() -> str:
                 fits = "" if 4 * found.saved < gpu.memory else ", does not fit"
                 cells.append(f"{duration(computing)} + {duration(sending)}{fits}")
             name, pieces = " x ".join(map(str, grid)), " x ".join(map(str, found.parts))
-            rows.append(f"| {name} | {count} | {pieces} | {4 * found.saved / 1e9:,.1f} GB | " + " | ".join(cells) + " |")
+            cells = [name, str(count), pieces, f"{4 * found.saved / 1e9:,.1f} GB", *cells]
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 

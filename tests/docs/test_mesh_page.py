@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import pytest
 import torch
 import torch.distributed as dist
+from docs.scripts.mesh_table import PAGE, need, with_table
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.flop_counter import FlopCounterMode
 
-from docs.scripts.mesh_table import PAGE, need, with_table
 from ssno.layers.space import MeshShape, SpaceMesh, costs
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.native.engine import use
