@@ -19,8 +19,9 @@ from torch import Tensor
 from ssno.base.checks import in_units
 from ssno.base.device import threads
 from ssno.pde.grids import SpectralGrid, check_batch
-from ssno.pde.integrators import Step
+from ssno.pde.integrators import Step, ifrk4
 from ssno.pde.problems.problem import OnProgress, SolverDiverged
+from ssno.pde.spectral import SpectralEquation
 
 Item = TypeVar("Item")
 FrameDone = Callable[[int], None]
@@ -126,6 +127,106 @@ def _raise_divergence(step: Step, modes: Tensor, *, first: int, steps: int, dt: 
         if not bool(finite.all()):
             raise SolverDiverged(int(finite.logical_not().nonzero()[0]), n + 1, (n + 1) * dt)
     raise AssertionError("an interval that diverged did not diverge when repeated")
+
+
+# Spectral equations of a flow, every trajectory with steps of its own.
+#
+# The linear part is exact (`ssno.pde.integrators.ifrk4`); the step is limited by how far a wave of the shortest
+# length is carried: dt k_max max(|u| + |v| + ...) <= `courant`. Steps are chosen again at every stored frame from the
+# trajectory's own speed: a frame interval is divided into `steps`, 2 `steps`, 4 `steps`, ... equal ones. Trajectories
+# with equal steps are advanced together in blocks of one fixed size, so results are bitwise independent of the batch.
+# Alone in its block a trajectory has nobody to share steps with, and may take as few as it is allowed (`halve=False`).
+
+COURANT = 1.8
+"""Largest dt k_max max(|u| + |v| + ...) at the beginning of a frame interval; RK4 is stable up to 2.8."""
+
+MOST_HALVINGS = 12
+"""A step 4096 times shorter than asked for means that the trajectory is lost."""
+
+
+def courant_frames(
+    grid: SpectralGrid,
+    initial: Float[np.ndarray, "n c *grid"],
+    times: Float[np.ndarray, " t"],
+    *,
+    equation: Callable[[Sequence[int]], SpectralEquation],
+    velocity: Callable[[Tensor], Tensor],
+    stored: Callable[[Tensor], Tensor],
+    step: float,
+    block: int,
+    courant: float = COURANT,
+    halve: bool = True,
+    progress: OnProgress | None = None,
+) -> Float[np.ndarray, "n t *stored"]:
+    """What `stored(modes)` makes of the states at `times`, from t = 0 on.
+
+    `equation(indices)` is that of some trajectories, `velocity(modes)` what carries their waves; `step` is the longest
+    step allowed. Raises `SolverDiverged` with the trajectory's index in the batch.
+    """
+    if not 0 < step < float("inf"):
+        raise ValueError(f"`step` must be a positive finite number, got {step}.")
+    count = len(initial)
+    frames: list[list[np.ndarray]] = [[] for _ in range(count)]
+    modes: list[Tensor] = [torch.empty(0)] * count
+    speed, taken = np.zeros(count), np.zeros(count, dtype=int)
+    shortest = max(float(k.abs().max()) for k in grid.wavenumbers())
+
+    def keep(indices: list[int], state: Tensor, time: float) -> None:
+        swift = velocity(state).abs().sum(dim=1).flatten(1).amax(dim=1)
+        for index, one, fastest in zip(dict.fromkeys(indices), state, swift.tolist(), strict=False):
+            modes[index], speed[index] = one, fastest
+            if not np.isfinite(fastest):
+                raise SolverDiverged(index, int(taken[index]), time)
+
+    def steps_for(index: int, interval: float) -> int:
+        asked = steps_between(interval, step)
+        allowed = courant / (shortest * max(speed[index], 1e-300))
+        halvings = int(np.ceil(max(0.0, np.log2(interval / asked / allowed))))
+        if halvings > MOST_HALVINGS:
+            raise SolverDiverged(index, int(taken[index]), now)
+        return asked * 2**halvings if halve else max(asked, steps_between(interval, allowed))
+
+    def advance(indices: list[int], start: float, interval: float, steps: int) -> None:
+        dt = interval / steps
+        one_step = ifrk4(equation(indices), dt)
+        state = torch.stack([modes[i] for i in indices])
+        try:
+            (state,) = integrate(
+                lambda now, time: one_step(now, start + time), state, dt=dt, frames=1, steps_per_frame=steps
+            )
+        except SolverDiverged as error:
+            index = indices[error.trajectory]
+            raise SolverDiverged(index, int(taken[index]) + error.step, start + error.time) from None
+        taken[list(dict.fromkeys(indices))] += steps
+        keep(indices, state, start + interval)
+
+    with one_thread():
+        for indices in _blocks(range(count), block):
+            keep(indices, grid.to_modes(torch.from_numpy(initial[indices])), 0.0)
+        now, done = 0.0, 0
+        for time in times.tolist():
+            groups: dict[int, list[int]] = {}
+            for index in range(count):
+                steps = steps_for(index, time - now) if time > now else 0
+                groups.setdefault(steps, []).append(index)
+            for steps, members in groups.items():
+                for indices in _blocks(members, block):
+                    if steps:
+                        advance(indices, now, time - now, steps)
+                    fields = stored(torch.stack([modes[i] for i in indices])).contiguous().numpy()
+                    for index, field in zip(dict.fromkeys(indices), fields, strict=False):
+                        frames[index].append(field)
+                        done += 1
+                    if progress is not None:
+                        progress(done, count * len(times))
+            now = time
+    return np.stack([np.stack(one) for one in frames])
+
+
+def _blocks(members: Sequence[int], size: int) -> list[list[int]]:
+    """Cut into blocks of exactly `size`, the last filled up with copies of its last member."""
+    blocks = [list(members[i : i + size]) for i in range(0, len(members), size)]
+    return [block + [block[-1]] * (size - len(block)) for block in blocks]
 
 
 # Time stepping with every trajectory on its own clock.

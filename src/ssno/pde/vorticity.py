@@ -7,7 +7,8 @@ viscosity removes. Advection in Basdevant's form takes four real transforms inst
 
     u . grad w = (d_xx - d_yy)(u v) + d_xy (v^2 - u^2)
 
-Trajectories are advanced by `ssno.pde.vorticity`. Axes: b trajectory, x, y grid points.
+Trajectories are advanced by `ssno.pde.stepping.courant_frames`.
+Axes: n, b trajectory, t stored frame, x, y grid points.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +21,9 @@ from torch import Tensor
 
 from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid
-from ssno.pde.integrators import ifrk4
-from ssno.pde.problems.problem import OnProgress, SolverDiverged
+from ssno.pde.problems.problem import OnProgress
 from ssno.pde.spectral import SpectralCoefficients, SpectralEquation
-from ssno.pde.stepping import integrate, one_thread, steps_between
+from ssno.pde.stepping import courant_frames
 
 # Forces made of a few waves, which may drift: cheap in Fourier space, exact at any time.
 #
@@ -140,22 +140,6 @@ def velocity_symbols(grid: SpectralGrid) -> Complex[Tensor, "2 kx ky"]:
     return torch.stack([1j * k_y / squared, -1j * k_x / squared])
 
 
-# Vorticity at stored times, every trajectory with steps of its own.
-#
-# The linear part is exact (`ssno.pde.integrators.ifrk4`); the step is limited by how far a wave of the shortest
-# length is carried: dt k_max max(|u| + |v|) <= COURANT. Steps are chosen again at every stored frame from the
-# trajectory's own speed: a frame interval is divided into `steps`, 2 `steps`, 4 `steps`, ... equal ones. Trajectories
-# with equal steps are advanced together in blocks of one fixed size, so results are bitwise independent of the batch.
-#
-# Axes: n, b trajectory, t stored frame, x, y grid points.
-
-COURANT = 1.8
-"""Largest dt k_max max(|u| + |v|) at the beginning of a frame interval; RK4 is stable up to 2.8."""
-
-MOST_HALVINGS = 12
-"""A step 4096 times shorter than asked for means that the trajectory is lost."""
-
-
 def vorticity_frames(
     grid: SpectralGrid,
     initial: Float[np.ndarray, "n x y"],
@@ -172,69 +156,20 @@ def vorticity_frames(
 
     `step` is the longest step allowed. Raises `SolverDiverged` with the trajectory's index in the batch.
     """
-    if not 0 < step < float("inf"):
-        raise ValueError(f"`step` must be a positive finite number, got {step}.")
-    count, every = len(initial), slice(None, None, stride)
-    stored = np.empty((count, len(times), *initial[0, every, every].shape))
-    modes: list[Tensor] = [torch.empty(0)] * count
-    speed, taken = np.zeros(count), np.zeros(count, dtype=int)
-    to_velocity, shortest = velocity_symbols(grid), max(float(k.abs().max()) for k in grid.wavenumbers())
+    every, to_velocity = slice(None, None, stride), velocity_symbols(grid)
 
-    def keep(indices: list[int], state: SpectralCoefficients, time: float) -> None:
-        swift = grid.to_field(state * to_velocity).abs().sum(dim=1).flatten(1).amax(dim=1)
-        for index, one, fastest in zip(dict.fromkeys(indices), state, swift.tolist(), strict=False):
-            modes[index], speed[index] = one, fastest
-            if not np.isfinite(fastest):
-                raise SolverDiverged(index, int(taken[index]), time)
-
-    def steps_for(index: int, interval: float) -> int:
-        asked = steps_between(interval, step)
-        allowed = COURANT / (shortest * max(speed[index], 1e-300))
-        halvings = int(np.ceil(max(0.0, np.log2(interval / asked / allowed))))
-        if halvings > MOST_HALVINGS:
-            raise SolverDiverged(index, int(taken[index]), now)
-        return asked * 2**halvings
-
-    def advance(indices: list[int], start: float, interval: float, steps: int) -> None:
+    def equation(indices: Sequence[int]) -> SpectralEquation:
         chosen = None if force is None else force(indices).on(grid)
-        equation = vorticity(grid, viscosity=torch.from_numpy(viscosity[indices]), force=chosen)
-        dt = interval / steps
-        one_step = ifrk4(equation, dt)
-        state = torch.stack([modes[i] for i in indices])
-        try:
-            (state,) = integrate(
-                lambda now, time: one_step(now, start + time), state, dt=dt, frames=1, steps_per_frame=steps
-            )
-        except SolverDiverged as error:
-            index = indices[error.trajectory]
-            raise SolverDiverged(index, int(taken[index]) + error.step, start + error.time) from None
-        taken[list(dict.fromkeys(indices))] += steps
-        keep(indices, state, start + interval)
+        return vorticity(grid, viscosity=torch.from_numpy(viscosity[indices]), force=chosen)
 
-    with one_thread():
-        for indices in _blocks(range(count), block):
-            keep(indices, grid.to_modes(torch.from_numpy(initial[indices, None])), 0.0)
-        now, done = 0.0, 0
-        for frame, time in enumerate(times.tolist()):
-            groups: dict[int, list[int]] = {}
-            for index in range(count):
-                steps = steps_for(index, time - now) if time > now else 0
-                groups.setdefault(steps, []).append(index)
-            for steps, members in groups.items():
-                for indices in _blocks(members, block):
-                    if steps:
-                        advance(indices, now, time - now, steps)
-                    fields = grid.to_field(torch.stack([modes[i] for i in indices]))[:, 0, every, every].numpy()
-                    for index, field in zip(dict.fromkeys(indices), fields, strict=False):
-                        stored[index, frame] = field
-                        done += 1
-                    if progress is not None:
-                        progress(done, count * len(times))
-            now = time
-    return stored
-
-
-def _blocks(members: Sequence[int], size: int) -> list[list[int]]:
-    """Cut into blocks of exactly `size`, the last filled up with copies of its last member."""
-    blocks = [list(members[i : i + size]) for i in range(0, len(members), size)]
-    return [block + [block[-1]] * (size - len(block)) for block in blocks]
+    return courant_frames(
+        grid,
+        initial[:, None],
+        times,
+        equation=equation,
+        velocity=lambda state: grid.to_field(state * to_velocity),
+        stored=lambda state: grid.to_field(state)[:, 0, every, every],
+        step=step,
+        block=block,
+        progress=progress,
+    )

@@ -31,7 +31,7 @@ from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
 from ssno.pde.problems.problem import Problem
 from ssno.pde.problems.torus import FORCE, LI_WAVES, Torus, TorusLi
-from ssno.pde.vorticity import COURANT
+from ssno.pde.stepping import COURANT
 from ssno.report.make import PAGE
 from ssno.report.template import render
 from ssno.runs.open import RunFolder

@@ -31,7 +31,8 @@ from ssno.pde.geometry import Axis
 from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
 from ssno.pde.initial_conditions import Convention, gaussian_field
 from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
-from ssno.pde.vorticity import COURANT, WaveForce, vorticity_frames
+from ssno.pde.stepping import COURANT
+from ssno.pde.vorticity import WaveForce, vorticity_frames
 
 FORCE = 0.1
 LI_WAVES = np.array([[1, 1]])
