@@ -25,6 +25,7 @@ from ssno.data.manifest import MOST_SHARDS, Shard, into_shards, most_per_shard
 from ssno.data.splits import SPLITS, Split
 from ssno.data.storage import Layout
 from ssno.data.windows import CONVENTIONS, Defaults
+from ssno.pde.problems.box import BoxTurbulence
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
@@ -283,6 +284,18 @@ register_problem(
         "paper": Size(512, 64, 64),
     },
     named_by=("boundary",),
+)
+register_problem(
+    BoxTurbulence,
+    "Turbulence in three dimensions: forced, decaying, or out of Taylor-Green vortices.",
+    {
+        "tiny": dataclasses.replace(
+            TINY, options={"points": 16, "solver_points": 24, "viscosity": 0.03, "frames": 8, "first_time": 1.0}
+        ),
+        "small": Size(56, 8, 16),
+        "paper": Size(256, 32, 32, options={"points": 64, "solver_points": 96, "viscosity": 0.005}),
+    },
+    named_by=("flow",),
 )
 register_problem(VorticalShallowWater, "Shallow water on a rotating sphere: balanced eddies.", SPHERE)
 register_problem(Heat, "The heat equation in 1, 2 or 3 dimensions, exact.")

@@ -7,6 +7,7 @@ An equation says what to solve (`spectral`, `vorticity`, `gas`, `sphere`), an in
 from ssno.pde.geometry import CARTESIAN, GEOMETRIES, POINT_CLOUD, SPHERE, Axis, Cartesian, Geometry, PointCloud, Sphere
 from ssno.pde.grids import SpectralGrid
 from ssno.pde.integrators import etdrk4, ifrk4
+from ssno.pde.problems.box import BoxTurbulence
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.gas import RayleighTaylor, RichtmyerMeshkov
 from ssno.pde.problems.gray_scott import GrayScott
@@ -27,6 +28,7 @@ __all__ = [
     "SPHERE",
     "AdvectionDiffusion",
     "Axis",
+    "BoxTurbulence",
     "Burgers",
     "Cartesian",
     "Geometry",
