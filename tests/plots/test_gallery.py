@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssno.plots.fields import gallery
+from ssno.plots.fields import gallery, velocity_channels, vorticity_magnitude
 from ssno.plots.style import colours
 
 
@@ -72,3 +72,31 @@ def test_a_single_frame_can_be_drawn() -> None:
 def test_four_space_axes_are_refused() -> None:
     with pytest.raises(ValueError, match="`state` must have 1 to 3 space axes"):
         gallery(np.zeros((1, 1, 1, 2, 2, 2, 2)), fields=["u"], times=np.zeros(1), lengths=[1.0])
+
+
+def test_a_velocity_in_three_dimensions_also_shows_its_vorticity_seen_through_the_box() -> None:
+    """Solid rotation about z in a tube: vorticity 2 inside, seen as a disc along z and as a band from the sides."""
+    points = 16
+    x, y, z = np.meshgrid(*[np.arange(points) - 7.5] * 3, indexing="ij")
+    inside = np.exp(-(((x**2 + y**2) / 12) ** 2))
+    state = np.stack([-y * inside, x * inside, 0 * z])[None, None]
+    figure = gallery(state, fields=["velocity_x", "velocity_y", "velocity_z"], times=np.zeros(1), lengths=[16.0] * 3)
+    shown = [image for image in images(figure) if image.get_cmap().name == "magma"]
+    along_z, along_y, along_x = (image.get_array() for image in shown)
+    assert along_z[8, 8] > 1.9
+    assert along_z[0, 0] < 1e-6
+    np.testing.assert_allclose(along_y, np.repeat(along_y[:1], points, axis=0))
+    np.testing.assert_allclose(along_y, along_x)
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert "|vorticity|, trajectory 0\nseen along z: y over x" in labels
+
+
+def test_vorticity_is_the_curl_whatever_the_axes_are_called() -> None:
+    fields, names = ["pressure", "velocity_b", "velocity_a", "velocity_c"], ["a", "b", "c"]
+    assert velocity_channels(fields, names) == [2, 1, 3]
+    assert velocity_channels(["velocity_a", "velocity_b"], names) is None
+    at = 2 * np.pi * np.arange(64) / 64
+    shear = np.zeros((3, 64, 4, 8))
+    shear[1] = np.sin(at)[:, None, None]  # u_b(a), whose vorticity is cos(a) along c
+    expected = np.broadcast_to(np.abs(np.cos(at))[:, None, None], (64, 4, 8))
+    np.testing.assert_allclose(vorticity_magnitude(shear, [2 * np.pi, 1.0, 1.0]), expected, atol=2e-3)

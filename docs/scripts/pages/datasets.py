@@ -24,6 +24,7 @@ from ssno.models.registry import CLOUD_MODELS, SPHERE_MODELS
 from ssno.pde import Problem
 from ssno.plots import animate, animate_globe, gallery, look, save
 from ssno.plots.animation import AnimationOptions
+from ssno.plots.fields import vorticity_magnitude
 from ssno.plots.style import Figure, Labels, colours, ink
 
 DRAWS = 200
@@ -32,6 +33,8 @@ FRAMES = 24
 """Most frames of an animation."""
 SHOWN_FIELD = {"gce-rt": "tracer", "gray-scott": "v", "swe": "geopotential", "swe-vortical": "vorticity"}
 """The field that shows most; the first one elsewhere."""
+SPIN = "largest |vorticity| along z"
+SHOWN_FIELD["box-turbulence"] = SPIN
 SEGMENT = 26
 THUMBNAIL = 'width=200 style="min-width: 9rem" loading=lazy'
 
@@ -259,7 +262,9 @@ def draw_dataset(name: str, problem: Problem, path: Path) -> None:
         return
     every = max(1, -(-len(problem.times) // FRAMES))
     shown = SHOWN_FIELD.get(name, problem.fields[0])
-    if shown in problem.context_fields:
+    if shown == SPIN:
+        frames = vorticity_magnitude(solution.state[0, ::every], [axis.length for axis in problem.axes]).max(axis=-1)
+    elif shown in problem.context_fields:
         assert solution.context is not None
         frames = solution.context[0, ::every, problem.context_fields.index(shown)]
     else:
@@ -271,7 +276,7 @@ def draw_dataset(name: str, problem: Problem, path: Path) -> None:
         titles = [f"{shown}, t = {time / 3600:.0f} h" for time in times]
         animate_globe(frames, path, titles=titles, limit=limit)
         return
-    lengths = [axis.length for axis in problem.axes]
+    lengths = [axis.length for axis in problem.axes][: frames.ndim - 1]
     animate(
         frames,
         None,

@@ -140,12 +140,14 @@ def gallery(
 ) -> Figure:
     """Trajectories at a glance: the first four fields and, in two and three dimensions, five frames.
 
-    `names` are the space axes, `numbers` the indices of the trajectories.
+    In three dimensions the middle planes of every field and, of a velocity, the vorticity seen through the box: the
+    largest magnitude along each line of sight. `names` are the space axes, `numbers` the indices of the trajectories.
     """
     dimensions = state.ndim - 3
     if dimensions not in (1, 2, 3):
         raise ValueError(f"`state` must have 1 to 3 space axes after (n, t, c), got shape {state.shape}.")
     numbers = list(range(len(state))) if numbers is None else numbers
+    flow = velocity_channels(fields, names) if dimensions == 3 else None
     fields = [units.field_label(field) for field in fields[:FIELDS]]
     names = [units.axis_label(name) for name in names]
     if dimensions == 1:
@@ -163,6 +165,17 @@ def gallery(
             for cut in ([None] if dimensions == 2 else [2, 1, 0])
         ]
     scales = [colours(state[:, :, channel]) for channel in range(len(fields))]
+    if flow is not None:
+        spin = vorticity_magnitude(state[:, :, flow], lengths)
+        for cut in (2, 1, 0):
+            seen = spin.max(axis=2 + cut)[:, :, None]
+            across, up = (name for axis, name in enumerate(names) if axis != cut)
+            sides = [length for axis, length in enumerate(lengths) if axis != cut]
+            for n in range(len(state)):
+                words = f"|vorticity|, trajectory {numbers[n]}\nseen along {names[cut]}: {up} over {across}"
+                panels = _frames(seen[n], 0, "", times, sides, (across, up), None, units.time)
+                rows.append([panel._replace(label=words, channel=len(scales)) for panel in panels])
+        scales.append(("magma", 0.0, float(np.nanmax(spin, initial=1e-12))))
     with look():
         figure = Figure(figsize=(2.3 * len(rows[0]) + 1.4, 2.1 * len(rows) + 0.8))
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, sharex=dimensions < 3, sharey="row")
@@ -178,6 +191,26 @@ def gallery(
             figure.supxlabel(names[0], fontsize=9)
         figure.suptitle(title)
         return figure
+
+
+def velocity_channels(fields: Sequence[str], names: Sequence[str]) -> list[int] | None:
+    """The channels of `velocity_x`, `velocity_y` and `velocity_z`, whatever the axes are called; None without them."""
+    wanted = [f"velocity_{name}" for name in names]
+    return [list(fields).index(name) for name in wanted] if set(wanted) <= set(fields) else None
+
+
+def vorticity_magnitude(
+    velocity: Float[np.ndarray, "*n 3 x y z"], lengths: Sequence[float]
+) -> Float[np.ndarray, "*n x y z"]:
+    """|curl u| by differences of neighbours, across the edges as in a periodic box."""
+
+    def slope(component: int, axis: int) -> np.ndarray:
+        values, place = velocity[..., component, :, :, :], axis - 3
+        step = 2 * lengths[axis] / values.shape[place]
+        return (np.roll(values, -1, place) - np.roll(values, 1, place)) / step
+
+    pairs = ((2, 1), (0, 2), (1, 0))
+    return np.sqrt(sum((slope(i, j) - slope(j, i)) ** 2 for i, j in pairs))
 
 
 def _spacetime(
