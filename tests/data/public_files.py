@@ -82,6 +82,39 @@ def the_well(path: Path, *, samples: int = 3, frames: int = 5, grid: tuple[int, 
     return arrays
 
 
+def the_well_3d(
+    path: Path, *, samples: int = 2, frames: int = 3, grid: tuple[int, ...] = (4, 6, 8)
+) -> dict[str, np.ndarray]:
+    """A file of MHD_64: a scalar and two vectors in a periodic box, two numbers that hold for the whole file."""
+    arrays = {
+        "t0_fields/density": field(samples, frames, *grid, seed=1),
+        "t1_fields/magnetic_field": field(samples, frames, *grid, 3, seed=2),
+        "t1_fields/velocity": field(samples, frames, *grid, 3, seed=3),
+    }
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"dataset_name": "MHD_64", "grid_type": "cartesian", "n_spatial_dims": 3})
+        file.attrs.update({"n_trajectories": samples, "simulation_parameters": ["Ma", "Ms"], "Ma": 0.7, "Ms": 1.5})
+        dimensions = file.create_group("dimensions")
+        dimensions.attrs["spatial_dims"] = ["x", "y", "z"]
+        dimensions["time"] = 0.01 * np.arange(frames, dtype=np.float32)
+        for axis, points in zip("xyz", grid, strict=True):
+            dimensions[axis] = (np.arange(points) / points).astype(np.float32)
+            dimensions[axis].attrs.update({"sample_varying": False, "time_varying": False})
+            group = file.create_group(f"boundary_conditions/{axis}_periodic")
+            group.attrs.update({"bc_type": "PERIODIC", "associated_dims": [axis], "sample_varying": False})
+            group["mask"] = np.ones(points, bool)
+        scalars = file.create_group("scalars")
+        scalars.attrs["field_names"] = ["Ma", "Ms"]
+        scalars["Ma"], scalars["Ms"] = 0.7, 1.5
+        for order in range(3):
+            names = [name.split("/")[1] for name in arrays if name.startswith(f"t{order}")]
+            file.create_group(f"t{order}_fields").attrs["field_names"] = names
+        for name, values in arrays.items():
+            file[name] = values
+            file[name].attrs.update({"sample_varying": True, "time_varying": True, "dim_varying": [True] * 3})
+    return arrays
+
+
 def netcdf4(path: Path, *, frames: int = 6, grid: tuple[int, int] = (4, 8)) -> np.ndarray:
     """A NetCDF-4 file as HDF5: dimension scales, a dimension without variable, packed integers with a fill value."""
     packed = np.random.default_rng(0).integers(-1000, 1000, size=(frames, *grid)).astype("<i2")

@@ -157,6 +157,25 @@ def test_the_well_gives_scalars_vectors_tensors_and_constant_fields(tmp_path, pu
     assert data.parameters["Re"].tolist() == [100.0] * 3
 
 
+def test_the_well_in_three_dimensions(tmp_path, public_files) -> None:
+    arrays = public_files.the_well_3d(tmp_path / "mhd.hdf5")
+    data = open_file(tmp_path / "mhd.hdf5")["all"]
+    vectors = [f"{name}_{axis}" for name in ("magnetic_field", "velocity") for axis in "xyz"]
+    assert data.fields == ("density", *vectors)
+    assert data.shape == (2, 3, 7, 4, 6, 8)
+    state, _ = everything(data)
+    np.testing.assert_array_equal(state[:, :, 0], arrays["t0_fields/density"])
+    np.testing.assert_array_equal(state[:, :, 4:], np.moveaxis(arrays["t1_fields/velocity"], -1, 2))
+    assert [(axis.name, axis.points, axis.length, axis.periodic) for axis in data.axes] == [
+        ("x", 4, 1.0, True),
+        ("y", 6, 1.0, True),
+        ("z", 8, 1.0, True),
+    ]
+    assert {name: values.tolist() for name, values in data.parameters.items()} == {"Ma": [0.7, 0.7], "Ms": [1.5, 1.5]}
+    half = data.select(resolution=2).read([1]).state.numpy()
+    np.testing.assert_array_equal(half[0, :, 6], arrays["t1_fields/velocity"][1, :, ::2, ::2, ::2, 2])
+
+
 def test_context_is_exactly_what_was_named(tmp_path, public_files) -> None:
     arrays = public_files.the_well(tmp_path / "wake.hdf5")
     data = open_file(tmp_path / "wake.hdf5", ReadOptions(context=("velocity", "profile")))["all"]
