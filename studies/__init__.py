@@ -4,6 +4,7 @@ They are experiments as those of `ssno.paper`, but not part of the package.
 """
 
 from ssno.paper.experiment import Experiment
+from studies.box import BOX
 from studies.conditioning import CONDITIONING
 from studies.discretisation import DISCRETISATION
 from studies.horizon import HORIZON
@@ -30,5 +31,6 @@ STUDIES: dict[str, Experiment] = {
         CONDITIONING,
         SPHERE_RATES,
         HORIZON,
+        BOX,
     )
 }

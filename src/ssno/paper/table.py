@@ -103,7 +103,9 @@ class Table:
     columns: Mapping[str, TableColumn]
     claims: tuple[Claim, ...] = ()
     points: tuple[int, int, int] = (64, 64, 64)
-    """Of the grid at scales `cpu`, `tenth` and `paper`, where neither row nor column has its own; 32 at `tiny`."""
+    """Of the grid at scales `cpu`, `tenth` and `paper`, where neither row nor column has its own."""
+    tiny_points: int = 32
+    """At scale `tiny`."""
     protocol: Protocol = "first_k"
     cell: Callable[[Experiment, str, str, int], Trial] | None = None
     """How a run is built (experiment, row, column, seed), where rows and columns cannot describe it."""
@@ -138,7 +140,7 @@ class Table:
             return self.cell(at, label, case, seed)
         row, column = self.rows[label], self.columns[case]
         problem = column.problem
-        usual = dict(zip(("cpu", "tenth", "paper"), self.points, strict=True)).get(at.scale, 32)
+        usual = dict(zip(("cpu", "tenth", "paper"), self.points, strict=True)).get(at.scale, self.tiny_points)
         points = row.points or column.points or usual
         fields = {**row.fields, **(row.narrow if at.scale == "cpu" else {})}
         model: Any = at.model(row.model, n_dims=problem.n_dims, **fields)
