@@ -8,7 +8,7 @@ import pytest
 from ssno.base.terminal import Console
 from ssno.cli.data_inspect import show
 from ssno.data.errors import DataError
-from ssno.data.readers.inspection import duplicates, frame_hashes, frozen, inspect_data, leak
+from ssno.data.readers.inspection import duplicates, frame_hashes, frozen, inspect_data, leak, wall
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.suggest import suggest_axes
 from ssno.data.trajectories import Trajectories
@@ -161,6 +161,42 @@ def test_axes_that_do_not_look_periodic_are_mentioned(tmp_path) -> None:
         bounded, _ = inspect_data(tmp_path / f"{name}.npz", ReadOptions(**options, periodic=False))
         assert bounded.notes == ()
         assert bounded.command.endswith("--data.periodic False")
+
+
+POINTS = np.arange(32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "remark"),
+    [
+        (np.sin(np.pi * POINTS / 31), "is always 0 at both ends"),  # no slip, points on the walls
+        (1 + np.sin(np.pi * POINTS / 31), "bends"),
+        (np.sin(np.pi * (POINTS + 0.5) / 32), "bends"),  # walls half a cell outside
+        (np.sin(2 * np.pi * (POINTS + 0.5) / 32), None),
+        (np.exp(-((POINTS - 16.0) ** 2) / 8), None),  # in the middle of a periodic box, zero far from there
+    ],
+)
+def test_walls_where_a_field_is_zero_are_noticed_unless_the_user_calls_the_axis_periodic(
+    tmp_path, shape, remark
+) -> None:
+    strength = 1 + np.random.default_rng(0).random((6, 5, 1))
+    still = np.ones_like(strength * shape)
+    np.savez(tmp_path / "a.npz", u=np.stack([still, strength * shape], axis=2).astype(np.float32))
+    told = {"axes": "batch time channel x", "fields": ("rest", "u")}
+    found, _ = inspect_data(tmp_path / "a.npz", ReadOptions(**told))
+    said = [note for note in found.notes if note.startswith("x does not look periodic: `u` ")]
+    assert ("--data.periodic none" in found.command) == (len(said) == 1) == (remark is not None)
+    assert remark is None or remark in said[0]
+    trusted, _ = inspect_data(tmp_path / "a.npz", ReadOptions(**told, periodic=("x",)))
+    assert not [note for note in trusted.notes if "periodic" in note]
+    assert "none" not in trusted.command
+
+
+def test_walls_at_different_values_are_noticed() -> None:
+    frames = np.random.default_rng(0).normal(size=(4, 30)).cumsum(axis=1)
+    frames -= np.linspace(frames[:, 0], frames[:, -1] - 0.5, 30, axis=1)
+    assert wall(frames) == "is always 0 at one end and 0.5 at the other"
+    assert wall(np.full((4, 30), np.nan)) == ""
 
 
 def test_gaps_do_not_hide_an_axis_that_does_not_look_periodic(tmp_path) -> None:

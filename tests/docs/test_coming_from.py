@@ -1,7 +1,11 @@
-"""The code of the pages under docs/coming-from runs beside the library it is about, in an environment of its own."""
+"""The code of the pages under docs/coming-from runs beside the library it is about, in an environment of its own.
+
+The environment sees our packages, too (a path file), so that pip finds this torch in place and brings no other.
+"""
 
 import os
 import subprocess
+import sys
 import textwrap
 import venv
 from pathlib import Path
@@ -10,7 +14,6 @@ import pytest
 from tests.docs.test_pages import ROOT, blocks
 
 PAGES = sorted(page for page in (ROOT / "docs" / "coming-from").glob("*.md") if page.stem != "index")
-TORCH = ["torch==2.13.0"]
 # Packages that would replace torch, or that ask for one of long ago, come without what they require.
 ALONE = {
     "pdebench": ["--no-deps", "--ignore-requires-python", "pdebench==0.1.0"],
@@ -73,9 +76,13 @@ def test_every_page_has_its_environment() -> None:
 def test_the_code_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
-    for packages in (TORCH, OTHERS[page.stem], ALONE.get(page.stem, []), [str(ROOT)]):
+    (ours,) = {path for path in sys.path if path.endswith("site-packages")}
+    next((tmp_path / "venv").glob("lib/*/site-packages")).joinpath("ours.pth").write_text(ours)
+    (tmp_path / "constraints.txt").write_text("torch==2.13.0\n")
+    for packages in (OTHERS[page.stem], ALONE.get(page.stem, []), ["--no-deps", str(ROOT)]):
         if packages:
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True, timeout=1800)
+            command = [python, "-m", "pip", "install", "--quiet", "-c", tmp_path / "constraints.txt", *packages]
+            subprocess.run(command, check=True, timeout=1800)
     program = "\n".join([textwrap.dedent(PREAMBLE), *(block for kind, block in blocks(page) if kind == "python")])
     (tmp_path / "page_of_this_test.py").write_text(program, encoding="utf-8")
     (tmp_path / "work").mkdir()

@@ -104,6 +104,7 @@ MOST = 128 * 2**20  # bytes of frames looked at, unless everything is asked for
 CHUNK = 4 * 2**20  # bytes of frames in memory at a time: few enough for the cache
 SEAM_FRAMES = 8  # of each trajectory
 SEAM = 4.0  # times the usual difference of neighbours: a larger step across the seam does not look periodic
+FIXED = 1e-3  # times that difference: ends that vary less have one value
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,7 @@ def inspect_data(
     if path.is_dir() and not is_zarr(path):
         sets, _ = open_sets(path, options)
         kind = "folder of runs" if set(sets) == {WHOLE} else "folder of splits"
+        assumed = options.axes is not None and "periodic" not in options.given
         found = Inspection(str(path), "folder", kind, {}, {})
     else:
         contents = examine(path)
@@ -186,13 +188,14 @@ def inspect_data(
             sets = dict(open_contents(contents, options))
         except DataError as error:
             return replace(found, problem=str(error), command=_retry(path, contents, options)), {}
-        found = replace(found, format=reader_for(contents, options).name)
+        reader = reader_for(contents, options)
+        found, assumed = replace(found, format=reader.name), "periodic" in reader.takes - options.given
     beside = {} if against is None else open_sets(against, options)[0]
     step = max(coarseness(data, most) for data in (*sets.values(), *beside.values()))  # frames are compared
     reports, hashes, notes = [], {}, []
     walls: set[str] = set()
     for split, data in sets.items():
-        report, hashes[split], seams = _examine_set(split, data, most, step)
+        report, hashes[split], seams = _examine_set(split, data, most, step, assumed=assumed)
         reports.append(report)
         notes += [*data.notes, *seams.values()]
         if note := resampling_note(data, sampled(data, most, step=step)[0]):
@@ -253,9 +256,9 @@ def _describe(data: Trajectories) -> dict[str, Any]:
 
 
 def _examine_set(
-    split: str, data: Trajectories, most: int | None, step: int
+    split: str, data: Trajectories, most: int | None, step: int, *, assumed: bool = False
 ) -> tuple[SetReport, Hashes, dict[str, str]]:
-    """Read a set once, chunk by chunk."""
+    """Read a set once, chunk by chunk. `assumed`: nobody said that its periodic axes are."""
     view, numbers = sampled(data, most, step=step)
     total: Summary | None = None
     hashes: list[Hashes] = []
@@ -270,7 +273,7 @@ def _examine_set(
             wrong = [~values.isfinite().flatten(1).all(1) for values in frames if values.numel()]
             bad += numbers[chunk][np.logical_or.reduce([flags.numpy() for flags in wrong])].tolist()
         if not seams:
-            seams = _seams(frames.state.numpy(), data)
+            seams = _seams(frames.state.numpy(), data, assumed=assumed)
     assert total is not None
     joined = np.concatenate(hashes)
     fields = [
@@ -290,24 +293,47 @@ def _fields(names: tuple[str, ...], values: Moments, changes: Moments, *, known:
     return [FieldReport(name, known, *numbers) for name, *numbers in rows]
 
 
-def _seams(state: np.ndarray, data: Trajectories) -> dict[str, str]:
-    """Axes that are declared periodic but jump from the last point to the first, by some frames of each trajectory,
-    with a remark about each."""
+def _seams(state: np.ndarray, data: Trajectories, *, assumed: bool) -> dict[str, str]:
+    """Periodic axes along which a field does not repeat, by some frames of each trajectory, and why."""
     some = state[:, :: max(1, state.shape[1] // SEAM_FRAMES)]
     notes = {}
     for axis, dim in zip(data.axes, range(-len(data.axes), 0), strict=True):
-        if not axis.periodic or axis.points < 3:
+        if not axis.periodic or axis.points < 4:
             continue
-        lines = np.moveaxis(some, dim, -1).astype(np.float64)
+        lines = np.moveaxis(some, (2, dim), (0, -1)).astype(np.float64)
         lines[~np.isfinite(lines)] = np.nan  # of infinities no difference can be taken
-        inside = _mean_square(np.diff(lines, axis=-1))
-        across = _mean_square(lines[..., 0] - lines[..., -1])
-        if inside > 0 and across > SEAM**2 * inside:
-            notes[axis.name] = (
-                f"{axis.name} does not look periodic: the step across its ends is {np.sqrt(across / inside):.3g} times "
-                "the usual one. Give --periodic with the axes that are, or none."
-            )
+        for field, values in zip(data.fields, lines, strict=True):
+            if why := jump(values) or (wall(values) if assumed else ""):
+                notes[axis.name] = (
+                    f"{axis.name} does not look periodic: `{field}` {why}. Give --periodic with the axes that are, or "
+                    "none."
+                )
+                break
     return notes
+
+
+def jump(lines: Float[np.ndarray, "*lines l"]) -> str:
+    """How far a field jumps from the last point to the first, if that is more than it does elsewhere."""
+    inside, across = _mean_square(np.diff(lines)), _mean_square(lines[..., 0] - lines[..., -1])
+    if not inside or across <= SEAM**2 * inside:
+        return ""
+    return f"takes a step across its ends that is {np.sqrt(across / inside):.3g} times the usual one"
+
+
+def wall(lines: Float[np.ndarray, "*lines l"]) -> str:
+    """What looks like walls: a field that has one value at each end but not beside it, or bends sharply there."""
+    first, last, inside = lines[..., 0], lines[..., -1], _mean_square(np.diff(lines))
+    rise = _mean_square(np.stack([lines[..., 1] - first, lines[..., -2] - last]))
+    ends = [end[~np.isnan(end)] for end in (first, last)]
+    nothing = FIXED * np.sqrt(inside)
+    if rise > inside / SEAM**2 and all(end.std() < nothing for end in ends if end.size):
+        low, high = (f"{end.mean():.3g}" if end.size and abs(end.mean()) > nothing else "0" for end in ends)
+        return f"is always {low} at both ends" if low == high else f"is always {low} at one end and {high} at the other"
+    seam = np.concatenate([lines[..., -2:], lines[..., :2]], axis=-1)
+    usual, bend = (_mean_square(np.diff(part, n=2)) for part in (lines, seam))
+    if not usual or bend <= SEAM**2 * usual:
+        return ""
+    return f"bends {np.sqrt(bend / usual):.3g} times as much across its ends as elsewhere"
 
 
 def _mean_square(values: np.ndarray) -> float:
