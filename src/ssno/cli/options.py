@@ -153,10 +153,11 @@ def warn_of_other_grid(run: RunFolder, points: Sequence[int], spacing: Sequence[
     """
     if run.grid is not None and run.grid != tuple(points):
         here, there = (" x ".join(map(str, grid)) for grid in (points, run.grid))
-        asked = " ".join(map(str, run.grid))
+        finer = len(points) == len(run.grid) and all(n >= own for n, own in zip(points, run.grid, strict=True))
+        advice = f"; --resolution {' '.join(map(str, run.grid))} asks for the grid of training" if finer else ""
         say(
             f"ssno: WARNING: these data have {here} points, {run.name} was trained on {there}. Errors on another grid "
-            f"can be far larger (docs/manual/any-grid.md); --resolution {asked} asks for the grid of training."
+            f"can be far larger (docs/manual/any-grid.md){advice}."
         )
 
     trained = run.forecaster.spacing
