@@ -321,7 +321,8 @@ def test_mistakes_are_named(tmp_path, options, message, as_users_call_it) -> Non
 def test_data_that_do_not_fit_are_refused_before_anything_is_written(tmp_path) -> None:
     data, forced = waves(), waves(context="varying")
     with pytest.raises(
-        DataError, match=r"'forced' has the context fields \('force',\), but the model was trained with \(\)"
+        DataError,
+        match=r"'forced' has the context fields \('force',\), but the model was trained with \(\).*--context none",
     ):
         plan_prediction(model_for(data), forced, steps=1)
     with pytest.raises(DataError, match=r"for 2 steps after the 4 input frames, but 3 are to be predicted"):

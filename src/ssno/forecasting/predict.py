@@ -110,9 +110,10 @@ def plan_prediction(
         ("context fields", data.context_fields, forecaster.normalisers.context.fields),
     ):
         if names != wanted:
+            option = "fields" if what == "fields" else "context"
             raise DataError(
                 f"{data.name!r} has the {what} {names}, but the model was trained with {wanted}. Use the same names in "
-                "the same order (for plain arrays with `fields`), or another run."
+                f"the same order (--{option} {' '.join(wanted) or 'none'}), or another run."
             )
     if time_step is not None and not 0 < time_step < np.inf:
         raise ValueError(f"`time_step` must be positive and finite, got {time_step:g}.")
