@@ -93,17 +93,48 @@ def test_abilities_are_tried_out(name: str, ability: str, found: str) -> None:
     assert models.capabilities(name)[ability] == found
 
 
-@pytest.mark.parametrize("question", [*choices.WHICH_MODEL, *choices.WHICH_OPTIONS], ids=lambda one: one.asked)
+QUESTIONS = (*(one for group in choices.WHICH_MODEL.values() for one in group), *choices.WHICH_OPTIONS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.asked)
 def test_every_question_is_answered_by_a_stored_experiment(question: choices.Question) -> None:
-    asked, take, error, *_ = choices.row(question)
+    asked, take, error, *_ = choices.answer(question).row()
     assert asked == question.asked
     assert re.match(r"[\d.]", error)
     assert take in question.settings.values()
 
 
+@pytest.mark.parametrize(
+    ("errors", "take", "others", "decided"),
+    [
+        (([0.100, 0.101, 0.102], [0.2, 0.21, 0.22]), "`ffno`", "worse: `ssno` 0.21 ± 0.01 (3)", True),
+        (([0.10, 0.12, 0.11], [0.11, 0.13, 0.12]), "`ssno`", "as good: `ffno` 0.11 ± 0.01 (3)", False),
+        (([0.1], [0.3, 0.31]), "`ffno`", "next, not decided: `ssno` 0.305 ± 0.0071 (2)", False),
+    ],
+)
+def test_where_seeds_do_not_decide_the_default_is_the_answer(monkeypatch, errors, take, others, decided) -> None:
+    question = choices.Question("Fast or slow", "f", "c", {"FFNO": "`ffno`", "SS-NO": "`ssno`"})
+    rest = ("cpu", "ks", "c", "m")
+    columns = [
+        stored.Cell("f", *rest, label, 64, 1, 1, 1, {"rel_l2": values}, {})
+        for label, values in zip(question.settings, errors, strict=True)
+    ]
+    monkeypatch.setattr(choices, "cells", lambda: columns)
+    found = choices.answer(question)
+    assert (found.take, found.others, found.decided) == (take, others, decided)
+    word = "decided" if decided else "not decided"
+    assert choices.in_short([found]) == f"Take {take} ({word} by the seeds)."
+
+
+def test_links_to_the_manual_lead_there(tmp_path: Path) -> None:
+    """Files of the same name are elsewhere below docs, too."""
+    link = markdown.page_link("x", "evaluation.md", near=markdown.DOCS / "gallery" / "which.md")
+    assert link == "[x](../manual/evaluation.md)"
+    assert markdown.page_link("x", "nowhere.md", near=tmp_path) == "x"
+
+
 def test_every_option_in_an_answer_exists() -> None:
-    questions = (*choices.WHICH_MODEL, *choices.WHICH_OPTIONS)
-    options = {option for question in questions for option in question.settings.values()}
+    options = {option for question in QUESTIONS for option in question.settings.values()}
     spans = {span for option in options for span in re.findall(r"`(.+?)`", option)}
     assert len(spans) > 20
     for span in spans:

@@ -1,11 +1,12 @@
 """The page "Which model, which options": a decision table from our own measurements.
 
 Every question names a stored experiment, a column of it, and the settings that answer it. The answer is computed: the
-setting with the lowest mean error, and whether the seeds decide that it is lower than the next one (the rule of
-`ssno.evaluation.compare_seeds`). A question whose experiment changes gives another answer on the page.
+setting with the lowest mean error, or the default where the seeds do not decide that another one is better (the rule of
+`ssno.evaluation.compare_seeds`) and its error is at most `NEAR` times the lowest. A question whose experiment changes
+gives another answer on the page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +71,7 @@ CLOUDS = {
 CONTEXT = {"viscosity as a plane": "planes (default)", "viscosity by film": "`--model.conditioning film`"}
 CONTEXT |= {"viscosity not told": "leave it out"}
 MEMORY = {f"K = {k}": f"`--model.memory.window {k}`" for k in (0, 1, 4, 8)}
+DEFAULT = ("`ssno`", "`--model.boundary zero`", "`--model.memory.window 4`", "float32")
 RECIPE = {
     "paper": "`--recipe paper`",
     "fast: ... frequencies and steps of the grid": "`--train.optimizer adamw --train.learning-rate 3e-3`",
@@ -77,27 +79,38 @@ RECIPE = {
 PRECISION = {"float32": "float32", "bf16": "`--train.precision bf16`"}
 NS, CPU = "reproduce/navier-stokes.json", "reproduce/"
 
-WHICH_MODEL = (
-    Question("A smooth chaotic field in 1D, minutes of training", f"{CPU}headline.json", "KS 0.1", ONE_D),
-    Question("The same with hours of training", f"{CPU}tenth/budget.json", "KS 0.1", LONG),
-    Question("Shocks in 1D, minutes of training", f"{CPU}headline.json", "Burgers", ONE_D),
-    Question("Shocks in 1D, hours of training", f"{CPU}tenth/budget.json", "Burgers", LONG),
-    Question("A fine 1D grid (512 points), minutes of training", f"{CPU}resolution.json", "KS 0.1, 512", GRIDS),
-    Question("A medium 1D grid (128 points)", f"{CPU}resolution.json", "KS 0.1, 128", GRIDS),
-    Question("Vortices on a torus, one force", NS, "TorusLi", TWO_D),
-    Question("Vortices, a viscosity and a force per trajectory", NS, "TorusVis", TWO_D),
-    Question("Compressible flow with shocks", f"{CPU}euler.json", "CE-RM", TWO_D),
-    Question("Compressible flow with gravity", f"{CPU}euler.json", "GCE-RT", TWO_D),
-    Question("A field on the sphere", f"{CPU}swe.json", "public", SPHERE, "rel_l2_normalised"),
-    Question("Eddies on the sphere", f"{CPU}swe.json", "vortical", SPHERE, "rel_l2_normalised"),
-    Question("A cloud of points around a body", f"{CPU}airfoils.json", "kt-foil", CLOUDS),
-    Question(
-        "One axis after the other, all at once, or one long line",
-        f"{CPU}factorised.json",
-        "TorusLi",
-        _models("SS-NO", "SS-NO-FF", "SS-NO-VM", "FNO2D-R"),
+NEAR = 1.25
+"""Times the lowest mean error: a setting further away, of too few seeds to decide, is not called as good."""
+
+WHICH_MODEL = {
+    "Fields in 1D": (
+        Question("A smooth chaotic field in 1D, minutes of training", f"{CPU}headline.json", "KS 0.1", ONE_D),
+        Question("The same with hours of training", f"{CPU}tenth/budget.json", "KS 0.1", LONG),
+        Question("Shocks in 1D, minutes of training", f"{CPU}headline.json", "Burgers", ONE_D),
+        Question("Shocks in 1D, hours of training", f"{CPU}tenth/budget.json", "Burgers", LONG),
+        Question("A fine 1D grid (512 points), minutes of training", f"{CPU}resolution.json", "KS 0.1, 512", GRIDS),
+        Question("A medium 1D grid (128 points)", f"{CPU}resolution.json", "KS 0.1, 128", GRIDS),
     ),
-)
+    "Flows in 2D": (
+        Question("Vortices on a torus, one force", NS, "TorusLi", TWO_D),
+        Question("Vortices, a viscosity and a force per trajectory", NS, "TorusVis", TWO_D),
+        Question("Compressible flow with shocks", f"{CPU}euler.json", "CE-RM", TWO_D),
+        Question("Compressible flow with gravity", f"{CPU}euler.json", "GCE-RT", TWO_D),
+    ),
+    "Fields on the sphere": (
+        Question("A field on the sphere", f"{CPU}swe.json", "public", SPHERE, "rel_l2_normalised"),
+        Question("Eddies on the sphere", f"{CPU}swe.json", "vortical", SPHERE, "rel_l2_normalised"),
+    ),
+    "Clouds of points": (Question("A cloud of points around a body", f"{CPU}airfoils.json", "kt-foil", CLOUDS),),
+    "How scans of several axes are combined": (
+        Question(
+            "One axis after the other, all at once, or one long line",
+            f"{CPU}factorised.json",
+            "TorusLi",
+            _models("SS-NO", "SS-NO-FF", "SS-NO-VM", "FNO2D-R"),
+        ),
+    ),
+}
 WHICH_OPTIONS = (
     Question("Walls at which the field is zero", f"{CPU}walls.json", "Heat between cold walls", BOUNDARIES),
     Question("Walls along one axis, no flux", f"{CPU}walls.json", "Gray-Scott in a channel", BOUNDARIES),
@@ -144,17 +157,55 @@ def answers(question: Question) -> list[tuple[str, Cell]]:
     return sorted(known, key=lambda pair: sum(pair[1].values[question.metric]) / len(pair[1].values[question.metric]))
 
 
-def row(question: Question) -> tuple[str, str, str, str, str]:
-    """Asked, take, error, next best, and whether the seeds decide."""
-    (take, best), (other, second), *_ = answers(question)
-    first, after = best.values[question.metric], second.values[question.metric]
-    compared = compare_seeds(first, after)
-    decided = {"below": f"decided (p = {compared.p:.1g})", "open": "open: either"}.get(compared.outcome, "open: either")
-    if min(len(first), len(after)) < 2:
-        decided = "one seed: open"
-    runner_up = f"{over_seeds(second.summary(question.metric))} {other}"
-    where = f"`{question.file.removeprefix('reproduce/')}`, {question.case}"
-    return question.asked, take, over_seeds(best.summary(question.metric)), runner_up, f"{decided}; {where}"
+@dataclass(frozen=True)
+class Answer:
+    """What to take, its error, what is said of the others, and whether the seeds decided."""
+
+    question: Question
+    take: str
+    error: str
+    others: str
+    decided: bool
+
+    def row(self) -> tuple[str, str, str, str, str]:
+        """A line of the table."""
+        where = f"`{self.question.file.removeprefix('reproduce/')}`, {self.question.case}"
+        return self.question.asked, self.take, self.error, self.others, where
+
+
+def answer(question: Question) -> Answer:
+    """The best setting if the seeds decide so; else the default, or the one with the lowest error, and its equals."""
+    known = answers(question)
+
+    def equals(to: Cell) -> list[tuple[str, Cell]]:
+        values = to.values[question.metric]
+        found = [(option, cell, cell.values[question.metric]) for option, cell in known if cell is not to]
+        near = [one for one in found if sum(one[2]) / len(one[2]) <= NEAR * sum(values) / len(values)]
+        return [(option, cell) for option, cell, other in near if compare_seeds(values, other).outcome == "open"]
+
+    candidates = [known[0], *equals(known[0][1])]
+    take, best = next((one for one in candidates if one[0] in DEFAULT or "(default)" in one[0]), candidates[0])
+    shown, after = equals(best), next(one for one in known if one[0] != take)
+    decided = compare_seeds(best.values[question.metric], after[1].values[question.metric]).outcome == "below"
+    words = "as good" if shown else "worse" if decided else "next, not decided"
+    others = "; ".join(f"{option} {over_seeds(cell.summary(question.metric))}" for option, cell in shown or [after])
+    return Answer(question, take, over_seeds(best.summary(question.metric)), f"{words}: {others}", decided)
+
+
+def in_short(found: Sequence[Answer]) -> str:
+    """One sentence on a group of questions."""
+    groups = {one.take: [other for other in found if other.take == one.take] for one in found}
+    parts = []
+    for option, cases in sorted(groups.items(), key=lambda pair: -len(pair[1])):
+        sure = sum(one.decided for one in cases)
+        where = f", but for {', '.join(f'*{_lower(one.question.asked)}*' for one in cases)} " if parts else ""
+        how = "decided" if sure == len(cases) else "not decided" if not sure else f"{sure} of {len(cases)} decided"
+        parts.append(f"{where}{option} ({how} by the seeds)")
+    return f"Take {''.join(parts)}."
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]
 
 
 def latency() -> str:
@@ -176,18 +227,24 @@ def latency() -> str:
 def choices_page(folder: Path) -> Path:
     """Write the page."""
     path = folder / "which.md"
-    headings = ["your case", "take", "error", "next best", "decided by the seeds? stored in results/reproduce/"]
-    models, options = (table(headings, map(row, group), right=5) for group in (WHICH_MODEL, WHICH_OPTIONS))
+    headings = ["your case", "take", "error", "others", "stored in results/reproduce/"]
+    models = ""
+    for title, group in WHICH_MODEL.items():
+        found = list(map(answer, group))
+        models += f"### {title}\n\n{in_short(found)}\n\n{table(headings, (one.row() for one in found), right=5)}\n"
+    options = table(headings, (answer(question).row() for question in WHICH_OPTIONS), right=5)
     text = (
         "# Which model, which options\n\n"
         "Start with `ssno train YOUR_DATA`: the model `ssno` with the recipe `fast`, which sets boundaries and modes "
         "for your axes. The tables say where our own measurements point elsewhere.\n\n"
-        "Each line is one stored experiment: the setting with the lowest mean error (± standard deviation, number of "
-        "seeds), the next best, and whether the seeds decide between the two at 5 %. Budgets are those of a CPU: "
-        "minutes per run (hours in `tenth/`). A longer training may change an order, so compare on your own data "
+        "Each line is one stored experiment, errors with standard deviation and number of seeds. Where another "
+        "setting is *as good* (the seeds do not tell them apart at 5 %, or one of them has a single seed), the default "
+        "is named: no gain by changing it was measured. Otherwise the best setting is, and which one comes next. "
+        "Budgets are those of a CPU: minutes per run (hours in `tenth/`). A longer training may change an order, so "
+        "compare on your own data "
         f"({page_link('ssno compare', 'evaluation.md', near=path)}).\n\n"
         f"{GENERATED}\n"
-        f"## Which model\n\n{models}\n"
+        f"## Which model\n\n{models}"
         f"## Which options\n\n{options}\n"
         "## Which model is fastest\n\nMedians on two idle CPU cores, batch 1 (`results/reproduce/cost.json`, "
         f"`cost-2d.json`).\n\n{latency()}\n"

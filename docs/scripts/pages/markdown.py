@@ -34,14 +34,14 @@ def over_seeds(summary: SeedSummary | None) -> str:
 
 
 def page_link(text: str, name: str, *, near: Path) -> str:
-    """A link to a page of the manual by its file name, wherever it is under docs; plain text where it is not."""
+    """A link to a page of the manual by its file name; plain text where there is none."""
     found = _pages().get(name)
     return text if found is None else f"[{text}]({os.path.relpath(found, near.parent)})"
 
 
 @cache
 def _pages() -> dict[str, Path]:
-    return {path.name: path for path in sorted(DOCS.rglob("*.md")) if "gallery" not in path.parts}
+    return {path.name: path for path in (DOCS / "manual").glob("*.md")}
 
 
 def draw_once(path: Path, key: str, draw: Callable[[Path], object]) -> bool:
