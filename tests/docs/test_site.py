@@ -70,6 +70,17 @@ def test_the_front_page_moves_and_shows_two_commands_before_anything_else() -> N
         assert moving.n_frames > 10
 
 
+def test_every_picture_has_an_alternative_text() -> None:
+    """On generated pages, too, where they are there."""
+    pictures = [
+        (str(path), text, target)
+        for path in [ROOT / "README.md", *DOCS.rglob("*.md")]
+        for text, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", site.CODE.sub("", path.read_text(encoding="utf-8")))
+    ]
+    assert len(pictures) > 50
+    assert [(page, target) for page, text, target in pictures if len(text.split()) < 3] == []
+
+
 class Requests(HTMLParser):
     """Addresses that a page makes a browser fetch."""
 
