@@ -33,7 +33,7 @@ def work(case: str, steps: int, cores: list[int]) -> None:
     from ssno.base.distributed_env import number_here, processes
     from ssno.data.trajectories import Trajectories
     from ssno.models.ssno import SSNOConfig
-    from ssno.training.log import Silent
+    from ssno.runs.log import Silent
     from ssno.training.loop import run_task
     from ssno.training.task import task_for
 

@@ -36,7 +36,8 @@ class Machine:
     def start(self) -> None:
         """Run torchrun here, in a session of its own."""
         launch = f"--nnodes 1:2 --nproc-per-node 1 --max-restarts 5 --rdzv-id 17 --local-addr {self.address}"
-        launch += f" --rdzv-backend c10d --rdzv-endpoint 10.231.77.1:{PORT} --rdzv-conf last_call_timeout=3,is_host={self.number == 0}"
+        launch += f" --rdzv-backend c10d --rdzv-endpoint 10.231.77.1:{PORT}"
+        launch += f" --rdzv-conf last_call_timeout=3,is_host={self.number == 0}"
         command = [sys.executable, "-m", "torch.distributed.run", *launch.split(), "--no-python", "bash", str(RANK)]
         environment = {"RANKS": str(self.place / "ranks"), "PATH": f"{self.place / 'bin'}:{os.environ['PATH']}"}
         with open(self.place / f"{self.name}.txt", "ab") as told:
