@@ -9,7 +9,8 @@ every axis and a hidden width H of the head:
     products   n sum over axes of h (3 taps / 1 + 4 d 2h) + 4 (2 h^2 + h H)   gates are computed again in backward
     sent       h n sum over split axes of 4 (P - 1) / P                        `ssno.layers.space.costs`
 
-w is 1, or 2 where an axis is padded or mirrored. tests/docs/test_mesh_page.py counts all three as they are executed.
+w is 1 for a matrix and 2 for Fourier transforms (as counted), and twice that where an axis is padded
+or mirrored. tests/docs/test_mesh_page.py counts all three as they are executed.
 """
 
 import re
@@ -63,8 +64,9 @@ def need(config: SSNOConfig, axes: Sequence[AxisScan], parts: Sequence[int]) -> 
         points *= axis.points / number
     saved, products, sent = 3.0 * h, 4.0 * (2 * h * h + h * (config.head_channels + config.out_channels)), 0.0
     for axis, number in zip(axes, parts, strict=True):
-        doubled = axis.boundary in WALLS or (axis.boundary in LINEAR_CONVOLUTION and axis.points > LONGEST_MATRIX)
-        saved += layers * h * ((2 if doubled else 1) + axis.directions)
+        matrix = axis.points * (2 if axis.boundary in WALLS else 1) <= LONGEST_MATRIX
+        doubled = axis.boundary in WALLS or (axis.boundary in LINEAR_CONVOLUTION and not matrix)
+        saved += layers * h * ((2 if doubled else 1) * (1 if matrix else 2) + axis.directions)
         cost = costs(axis, number)["whole" if number == 1 else "turned"]
         products += layers * h * (cost.products + 4 * axis.directions * 2 * h)
         sent += layers * h * cost.sent

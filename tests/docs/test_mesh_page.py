@@ -54,8 +54,11 @@ def test_products_are_those_of_a_step() -> None:
         with use("torch"), FlopCounterMode(display=False) as counter:
             model(torch.randn(count, 4, 1, 24, 16)).sum().backward()
         counted.append(counter.get_total_flops())
-    expected = need(model.config, model.axis_scans((24, 16)), (1, 1)).products
-    assert (counted[1] - counted[0]) / 2 / 32 == pytest.approx(expected, rel=0.1)
+    h, layers, out = model.config.hidden_channels, model.config.n_layers, model.config.head_channels + 1
+    # Gradients of weights are added up in place (`addmm_`), which PyTorch's counter does not see.
+    unseen = 24 * 16 * (layers * h * 2 * 2 * 2 * h + h * out + 2 * h * h)
+    expected = need(model.config, model.axis_scans((24, 16)), (1, 1)).products - unseen
+    assert (counted[1] - counted[0]) / 2 / 32 == pytest.approx(expected, rel=0.03)
 
 
 @contextmanager
