@@ -19,8 +19,9 @@ GRIDS: Mapping[tuple[int, ...], tuple[int, int]] = {
     (64, 64): (4, 4),
 }
 """Trajectories and frames per step for each grid."""
-BF16_TOLERANCE = 2e-2
-"""Relative error of loss and gradients: activations have 8 bits, 4e-3, and pass a dozen roundings."""
+BF16_TOLERANCE = 3e-2
+"""Relative error of loss and gradients: activations have 8 bits, 4e-3, and pass a dozen roundings. It is
+2.6e-2 on 8 x 8 points where autocast computes, on a processor without AVX512-BF16."""
 
 
 def entries() -> Iterator[Entry]:

@@ -9,8 +9,8 @@ import torch
 
 from ssno.cli.main import main
 from ssno.cli.rollout import field_errors, show, title_of
-from ssno.data.grids import PhysicalUnits
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.forecasting.divergence import Divergence
 from ssno.models.pretrained import save_weights
@@ -28,7 +28,8 @@ def run_and_data(folder, *, n_dims: int = 1, fields: int = 1):
     data = Trajectories.from_array(array, lengths=[4.0] * n_dims, fields=names, dt=0.5)
     torch.manual_seed(0)
     model = model_config("ssno:tiny", n_dims=n_dims, in_channels=fields, out_channels=fields).build()
-    train(model, data, folder=folder / "run", epochs=1, batch_size=10, reporter=Silent())
+    settings = {"epochs": 1, "batch_size": 10, "optimizer": "adamw", "learning_rate": 3e-3}
+    train(model, data, folder=folder / "run", reporter=Silent(), **settings)
     words = {"path": "mine.npz", "axes": " ".join(["batch time channel", *"xy"[:n_dims]]), "dt": 0.5}
     described = {**words, "lengths": [4.0] * n_dims, "fields": names}
     document = json.loads((folder / "run" / "config.json").read_text())

@@ -164,7 +164,7 @@ def test_missing_data_say_how_to_make_them(here, capsys) -> None:
 def test_resume_refuses_other_options_and_takes_more_epochs(here, capsys) -> None:
     ssno("--train.epochs", "1", "--name", "run", "--resume", "auto")  # new: it starts
     for words, named in (
-        (["--train.learning-rate", "1"], r"train.learning_rate (was 0.003, now 1.0)"),
+        (["--train.learning-rate", "1"], r"train.learning_rate (was 0.01, now 1.0)"),
         (["--data.resolution", "8"], "data.resolution (was None, now 8)"),
         (["--train.no-predict-increment"], "train.predict_increment (was True, now False)"),
         (["--recipe", "paper"], "train.normalisation (was zscore, now minmax)"),
@@ -369,7 +369,8 @@ def test_the_check_of_resuming_is_told_in_words(monkeypatch, capsys, different, 
 
 @pytest.mark.parametrize("optimizer", ["soap", pytest.param("muon", marks=pytest.mark.verify)])
 def test_two_processes_move_weights_alike_with_any_optimizer(here, optimizer) -> None:
-    words = ["--train.optimizer", optimizer, "--train.epochs", "3", "--train.evaluate-every", "3"]
+    words = ["--train.optimizer", optimizer, "--train.learning-rate", "3e-3"]
+    words += ["--train.epochs", "3", "--train.evaluate-every", "3"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     two = command("waves.npy", *SMALL, "--name", "two", *words, "--nproc", "2")
     subprocess.run(two, cwd=here, env=environment, check=True, timeout=120)
@@ -383,16 +384,8 @@ def test_two_processes_move_weights_alike_with_any_optimizer(here, optimizer) ->
 
 def test_two_processes_follow_one_and_resume(here) -> None:
     """Two real processes, started as torchrun does: the losses of one, to 1e-5, SIGTERM and resume included."""
-    words = [
-        "--train.epochs",
-        "5",
-        "--train.noise-std",
-        "0.01",
-        "--train.batch-size",
-        "7",
-        "--train.evaluate-every",
-        "5",
-    ]
+    words = ["--train.optimizer", "adamw", "--train.learning-rate", "3e-3", "--train.epochs", "5"]
+    words += ["--train.noise-std", "0.01", "--train.batch-size", "7", "--train.evaluate-every", "5"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     several = ["--resume", "auto", "--nproc", "2"]  # new: it starts
     cut = command("waves.npy", *SMALL, "--name", "two", *words, *several, "--train.save-seconds", "0")

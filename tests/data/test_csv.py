@@ -8,10 +8,10 @@ import pytest
 
 from ssno.cli.main import main
 from ssno.data.errors import DataError
-from ssno.data.grids import PhysicalUnits
 from ssno.data.load import load_dataset
 from ssno.data.readers.registry import examine
 from ssno.data.sandbox.csv_text import LARGEST, line_of, read_head, read_numbers
+from ssno.data.units import PhysicalUnits
 
 N, T, X, Y = 4, 5, 8, 6
 U, V = np.random.default_rng(0).normal(size=(2, N, T, X, Y))

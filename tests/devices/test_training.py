@@ -30,6 +30,7 @@ def trained(device, *, data=None, name: str = "ssno", **more):
     channels = len(data.fields) + len(data.context_fields)
     model = model_config(f"{name}:tiny", in_channels=channels).build()
     settings = {"valid": data.select(indices=[0]), "batch_size": 2, "epochs": 1, "engine": "torch"}
+    settings |= {"optimizer": "adamw", "learning_rate": 3e-3}  # SOAP makes more of the last bits
     return train(model, data, device=device, reporter=Silent(), **{**settings, **more})
 
 
@@ -57,6 +58,12 @@ def not_near(away: nn.Module, here: nn.Module) -> list[str]:
 )
 def test_a_run_on_the_device_is_the_run_on_the_cpu(gpu, more) -> None:
     assert not_near(trained(gpu, **more).model, trained("cpu", **more).model) == []
+
+
+def test_soap_stays_on_the_device(gpu) -> None:
+    weights = trained(gpu, optimizer="soap", epochs=2).model.state_dict()
+    assert {weight.device.type for weight in weights.values()} == {"gpu"}
+    assert all(weight.cpu().isfinite().all() for weight in weights.values())
 
 
 def test_a_run_goes_on_where_it_stopped_on_either_device(gpu, tmp_path) -> None:

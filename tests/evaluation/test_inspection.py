@@ -91,7 +91,13 @@ def run_of(name: str, folder, *, n_dims: int = 1, **fields):
     data = Trajectories.from_array(array, lengths=[8.0] * n_dims, dt=0.25)
     torch.manual_seed(7)
     model = model_config(f"{name}:tiny", n_dims=n_dims, **fields).build()
-    train(model, data, folder=folder, epochs=1, batch_size=3, seed=7, reporter=Silent())
+    settings = {
+        "epochs": 1,
+        "batch_size": 3,
+        "optimizer": "adamw",
+        "learning_rate": 3e-3,
+    }
+    train(model, data, folder=folder, seed=7, reporter=Silent(), **settings)
     return open_run(folder)
 
 

@@ -17,13 +17,13 @@ from ssno.cli.main import main
 from ssno.cli.options import warn_of_other_grid
 from ssno.data.envelope import Surveyor
 from ssno.data.errors import DataError
-from ssno.data.grids import PhysicalUnits
 from ssno.data.load import DataOptions, load_dataset, same_options
 from ssno.data.normalise import fit
 from ssno.data.readers.inspection import inspect_data
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.storage import FrameWriter, Layout
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 from ssno.data.windows import Window
 from ssno.forecasting.divergence import Divergence, ForecastDiverged
 from ssno.forecasting.forecaster import Forecaster

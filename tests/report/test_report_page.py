@@ -14,8 +14,8 @@ from markupsafe import escape
 from matplotlib.figure import Figure
 
 from ssno.cli.main import main
-from ssno.data.grids import PhysicalUnits
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import PhysicalUnits
 from ssno.evaluation.evaluate import evaluate
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.record import read_evaluation

@@ -16,7 +16,7 @@ from ssno.base.formatting import as_file_name
 from ssno.base.terminal import Console
 from ssno.cli.options import progress
 from ssno.data.convert import convert_data, finite_only, split_sets
-from ssno.data.grids import How, PhysicalUnits
+from ssno.data.grids import How
 from ssno.data.load import DataOptions, parse_index
 from ssno.data.manifest import Verification
 from ssno.data.manifest import verify as verify_dataset
@@ -25,6 +25,7 @@ from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS as READ_DEFAULTS
 from ssno.data.splits import FRACTIONS
 from ssno.data.trajectories import Trajectories, trajectory_bytes
+from ssno.data.units import PhysicalUnits
 from ssno.plots.animation import DEFAULTS, AnimationOptions, moving_picture
 from ssno.plots.style import labels_of
 

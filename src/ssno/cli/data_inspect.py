@@ -15,11 +15,11 @@ from rich.text import Text
 
 from ssno.base.formatting import stem
 from ssno.base.terminal import Console
-from ssno.data.grids import measured
 from ssno.data.readers.inspection import MOST, Inspection, inspect_data, sampled
 from ssno.data.readers.protocol import WHOLE, ReadOptions
 from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import measured
 from ssno.plots.fields import gallery
 from ssno.plots.style import check_picture, save
 

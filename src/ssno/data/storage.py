@@ -30,7 +30,7 @@ import h5py
 import numpy as np
 from jaxtyping import Float
 
-from ssno.data.grids import NO_UNITS, PhysicalUnits
+from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.pde.geometry import CARTESIAN, Axis, Geometry
 from ssno.pde.problems.problem import Parameters
 

@@ -24,20 +24,10 @@ from torch import Tensor
 
 from ssno.base import byte_size
 from ssno.data.errors import DataError
-from ssno.data.grids import (
-    NO_UNITS,
-    How,
-    Periodic,
-    PhysicalUnits,
-    Reduction,
-    box,
-    coarse_points,
-    merged,
-    strides,
-    uniform_step,
-)
+from ssno.data.grids import How, Periodic, Reduction, box, coarse_points, strides, uniform_step
 from ssno.data.readers.arrays import MemoryArray
 from ssno.data.readers.blocks import Part, default_fields, parse_pattern, split_channels
+from ssno.data.units import NO_UNITS, PhysicalUnits, merged
 from ssno.pde.geometry import CARTESIAN, Axis, Geometry
 
 # How large a trajectory is: 4 bytes (float32) times frames, channels and points, context fields counted as varying.

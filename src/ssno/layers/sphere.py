@@ -161,8 +161,8 @@ def responses(weights: DiscretisedKernels, degrees: int) -> Complex[Tensor, "d h
     assert taps is not None, "states are never carried around a circle"
     wave = torch.arange(degrees, device=taps.device) % taps.shape[-1]
     spectrum = torch.fft.fft(taps)[..., wave]
-    backward = torch.tensor([one == "backward" for one in weights.directions()], device=taps.device)
-    return torch.where(backward[:, None, None], spectrum.conj(), spectrum)
+    each = zip(spectrum, weights.directions(), strict=True)
+    return torch.stack([one.conj() if direction == "backward" else one for one, direction in each])
 
 
 # A learned map of the sphere, cut along a meridian, onto itself: one to one by construction.

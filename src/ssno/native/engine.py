@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from ssno.base.checks import require_one_of
-from ssno.base.device import device_name
+from ssno.base.device import available_devices, device_name
 from ssno.base.json_io import DocumentError, read_document, write_document
 from ssno.base.provenance import package_version
 from ssno.native.build import cache_folder, check_folder, is_ours
@@ -108,7 +108,7 @@ def remember_fastest(device: torch.device, seconds: Mapping[MeasuredEngine, floa
 
 def fastest_engine(device: torch.device) -> MeasuredEngine | None:
     """The engine remembered for a device; None if nothing was measured, or if the file cannot be trusted."""
-    if device.type == "cuda" and not torch.cuda.is_available():  # a device without a name
+    if device.type not in {name.partition(":")[0] for name in available_devices()}:  # a device without a name
         return None
     try:
         path = _measurement(device)

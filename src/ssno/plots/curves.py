@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
-from ssno.data.grids import labelled, measured
+from ssno.data.units import labelled, measured
 from ssno.evaluation.cost_table import CostKind, Point, front
 from ssno.evaluation.record import Calibration
 from ssno.plots.style import COLOURS, Figure, evenly_spaced, ink, logarithmic, look, palette

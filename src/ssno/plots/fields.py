@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from ssno.data.grids import NO_UNITS, PhysicalUnits, labelled, measured
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import NO_UNITS, PhysicalUnits, labelled, measured
 from ssno.plots.geometries import sphere_panels
 from ssno.plots.style import PLAIN, Figure, Labels, colours, comparison, evenly_spaced, few_ticks, look, show_image
 

@@ -23,8 +23,8 @@ from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from ssno.base.atomic_write import Kind, check_replaceable, whole_file
 from ssno.base.formatting import printable
-from ssno.data.grids import measured
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import measured
 from ssno.pde.geometry import SPHERE
 
 # Colours and limits of a field: a diverging map about zero if it changes sign, else a sequential map over its range. A

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from ssno.base import to_text
 from ssno.base.formatting import number
-from ssno.data.grids import NO_UNITS, PhysicalUnits, labelled, measured, merged
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import NO_UNITS, PhysicalUnits, labelled, measured, merged
 from ssno.evaluation.evaluate import metric_table, rows_of
 from ssno.evaluation.examples import Examples, make_examples
 from ssno.evaluation.inspection import LENGTHS, RunInspection, inspect_run

@@ -17,11 +17,12 @@ from torch import nn
 
 from ssno.base import description_from_json
 from ssno.base.checks import LARGEST_SEED
-from ssno.data.grids import NO_UNITS, PhysicalUnits, Points
+from ssno.data.grids import Points
 from ssno.data.load import DataOptions, in_our_layout, same_options, with_fields
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.forecasting.forecaster import Forecaster
 from ssno.models.pretrained import read_model_document, resolve_checkpoint
 from ssno.native.engine import Precision

@@ -245,9 +245,9 @@ class MatrixOptimiser(torch.optim.Optimizer):
                 continue
             weights = [_as_real(p) for p in stack.parameters]
             torch._foreach_mul_(weights, [1 - group["lr"] * group["weight_decay"] for group in stack.groups])
-            rates = direction.new_tensor([-group["lr"] for group in stack.groups])
-            direction.mul_(rates.reshape(-1, *[1] * len(stack.shape)))
-            torch._foreach_add_(weights, [m.reshape(w.shape) for m, w in zip(direction, weights, strict=True)])
+            moves = [move.reshape(w.shape) for move, w in zip(direction, weights, strict=True)]
+            torch._foreach_mul_(moves, [-group["lr"] for group in stack.groups])
+            torch._foreach_add_(weights, moves)
 
     def _current_stacks(self) -> tuple[_Stack, ...]:
         moving = [(p, group) for group in self.param_groups for p in group["params"] if p.grad is not None]

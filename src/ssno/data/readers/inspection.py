@@ -19,7 +19,6 @@ from torch import Tensor
 
 from ssno.data.context import NONE
 from ssno.data.errors import DataError
-from ssno.data.grids import NO_UNITS, PhysicalUnits
 from ssno.data.load import open_folder
 from ssno.data.normalise import Moments, Summary, chunks
 from ssno.data.readers.blocks import MEANING, SPACE, Block
@@ -29,6 +28,7 @@ from ssno.data.readers.registry import DEFAULTS, examine, is_zarr, open_contents
 from ssno.data.readers.suggest import option_words, resampling_note, suggest_axes, train_command, useful_parameters
 from ssno.data.sandbox.parent import Contents
 from ssno.data.trajectories import NAN, Trajectories, trajectory_bytes
+from ssno.data.units import NO_UNITS, PhysicalUnits
 
 # Finding what occurs twice: trajectories within a set, frames that two sets share.
 #

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ssno.data.grids import measured
 from ssno.data.readers.blocks import MEANING, Block, Resampling
 from ssno.data.readers.protocol import WHOLE, ReadOptions
 from ssno.data.splits import FRACTIONS
 from ssno.data.trajectories import Trajectories
+from ssno.data.units import measured
 from ssno.data.windows import dataset_conventions
 
 FEW = 16  # channels at most
