@@ -8,7 +8,7 @@ def test_a_small_cube_is_measured() -> None:
     row = measure("ffno", 8, 1)
     assert (row["model"], row["points"]) == ("ffno", 8)
     assert row["seconds"] > 0
-    assert abs(row["bytes"]) < 2**24  # the pages of a process are counted with delay
+    assert abs(row["bytes"]) < 2**27  # pages are counted with delay, and earlier tests' are given back
 
 
 def test_what_grows_with_the_points_has_exponent_one() -> None:
