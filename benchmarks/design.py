@@ -47,6 +47,7 @@ from ssno.models.config import OperatorConfig
 from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno_sphere import SphereSSNOConfig
+from ssno.native.engine import Precision, computing
 from ssno.paper.sphere import CASES, FIELDS, SEEN
 from ssno.paper.tables_2d import CNEXT, HALF, MODELS
 from ssno.paper.trial import BURGERS, CE_RM, KS, KS_ATTRACTOR, TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE, Benchmark
@@ -118,7 +119,8 @@ def trained(
             break
         key = (options.seed, epoch, step)
         ready = prepare(forecaster, data.read(batch), batch, stage=Stage(), key=key, noise=options.noise_std)
-        losses, _ = objective(ready)
+        with computing(forecaster.model, options.precision):
+            losses, _ = objective(ready)
         optimiser.zero_grad()
         losses.mean().backward()
         norm = torch.nn.utils.clip_grad_norm_(parameters, options.grad_clip or float("inf"))
@@ -269,6 +271,8 @@ def main(
     noise_std: float | None = None,
     schedule: Schedule | None = None,
     warmup: float | None = None,
+    precision: Precision | None = None,
+    batch_size: int | None = None,
     settings: str = "{}",
     page: Path | None = None,
 ) -> None:
@@ -283,6 +287,8 @@ def main(
             "noise_std": noise_std,
             "schedule": schedule,
             "warmup": warmup,
+            "precision": precision,
+            "batch_size": batch_size,
         }
         changes = {name: value for name, value in options.items() if value is not None}
         found = trial(model, dataset, seconds=seconds, seed=seed, settings=json.loads(settings), **changes)

@@ -36,7 +36,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ssno.base import require_one_of, require_pairs, require_positive
-from ssno.layers.axial import AxialScan, BlockOptions, SpatialScan, UnidirectionalScan, boundary_per_axis
+from ssno.layers.axial import BlockOptions, SpatialScan, boundary_per_axis
 from ssno.layers.block import DiscretisedKernels, scan_weights
 from ssno.layers.continuation import continue_onto
 from ssno.layers.memory import MemoryOptions, TemporalMemory
@@ -278,8 +278,7 @@ class SSNO(MemoryOperator, Pretrained):
     @property
     def native_bf16(self) -> bool:
         """Scans of one axis after the other with kernels; other blocks and selective modes are left to autocast."""
-        blocks = (*self.blocks_before, *self.blocks_after)
-        return not self.config.modes.selective and all(isinstance(b, AxialScan | UnidirectionalScan) for b in blocks)
+        return not self.config.modes.selective and self.config.block.kind in ("axial", "unidirectional", "product")
 
     def idle_parameters(self) -> list[str]:
         """Parameters of the unused networks of 'ssno-ff', on which no output depends."""
