@@ -36,6 +36,7 @@ from ssno.base.provenance import provenance
 from ssno.data.load import DataOptions
 from ssno.data.manifest import MANIFEST
 from ssno.data.normalise import fit
+from ssno.data.splits import Split
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
 from ssno.evaluation.horizon import long_forecasts
@@ -149,6 +150,7 @@ def trial(
     seed: int,
     long_steps: int | None = None,
     settings: dict[str, Any] | None = None,
+    split: Split = "valid",
     **changes: Any,
 ) -> dict[str, Any]:
     """Train and score; what went wrong is part of the answer.
@@ -167,7 +169,7 @@ def trial(
     )
     learned = replace(described, segment=problem.segment, valid=None) if attractor else described
     learned = replace(learned, time_index=SEEN) if sphere else learned
-    data, valid = learned.load("train").in_memory(), learned.load("valid")
+    data, scored = learned.load("train").in_memory(), learned.load(split)
     config = replace(narrow(model, problem, points), **(settings or {}))
     own = {"n_dims": problem.n_dims, "dataset": problem.dataset, "suited": config.training, "seed": seed}
     options = recipe("fast", **own, **((ON_SPHERE if sphere else {}) | changes))
@@ -177,15 +179,15 @@ def trial(
     found |= {"seconds": seconds, "began": time.time()}
     try:
         forecaster, steps = trained(config, data, options, seconds=seconds)
-        scores = score(forecaster, valid, batch_size=32).means
+        scores = score(forecaster, scored, batch_size=32).means
         found |= {"steps": steps, "parameters": count_parameters(forecaster.model)}
         found |= {"rel_l2": scores["rel_l2_normalised" if sphere else "rel_l2"]}
         if sphere:
-            found["at_step"] = score_on_sphere(forecaster, described.load("valid")).at("rel_l2_area", SPHERE_STEP)
+            found["at_step"] = score_on_sphere(forecaster, described.load(split)).at("rel_l2_area", SPHERE_STEP)
         else:
             found["rel_l2_onestep"] = scores["rel_l2_onestep"]
         if dataset in LONG_STEPS:
-            data = long_data(described)
+            data = long_data(described, split)
             found["long"] = asdict(long_forecasts(forecaster, data, steps=long_steps or LONG_STEPS[dataset]))
     except FloatingPointError as error:
         found["failed"] = str(error)
@@ -205,12 +207,12 @@ def label(model: str, changes: dict[str, Any]) -> str:
     return "-".join([model, *words])
 
 
-def long_data(described: DataOptions) -> Trajectories:
-    """The validation data, from a folder in which they go on for longer if there is one."""
+def long_data(described: DataOptions, split: Split) -> Trajectories:
+    """The data to score on, from a folder in which they go on for longer if there is one."""
     longer = ROOT / "data" / f"{described.name}-long"
     if not (longer / MANIFEST).exists():
-        return described.load("valid")
-    return replace(described, name=str(longer), preset=None, valid=None).load("valid")
+        return described.load(split)
+    return replace(described, name=str(longer), preset=None, valid=None).load(split)
 
 
 def stored() -> list[dict[str, Any]]:
@@ -290,7 +292,7 @@ def main(
             "precision": precision,
             "batch_size": batch_size,
         }
-        changes = {name: value for name, value in options.items() if value is not None}
+        changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         found = trial(model, dataset, seconds=seconds, seed=seed, settings=json.loads(settings), **changes)
         with STORE.open("a", encoding="utf-8") as lines:  # one write: trials may run side by side
             lines.write(json.dumps(found) + "\n")

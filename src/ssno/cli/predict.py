@@ -15,7 +15,7 @@ from ssno.data.readers.registry import DEFAULTS
 from ssno.data.storage import block_frames
 from ssno.data.units import measured
 from ssno.export import open_exported
-from ssno.forecasting.divergence import OnDivergence
+from ssno.forecasting.divergence import OnDivergence, guard_words
 from ssno.forecasting.predict import Prediction, estimate_seconds, plan_prediction
 from ssno.forecasting.predict import predict as predict_to_file
 from ssno.native.engine import Precision
@@ -40,6 +40,7 @@ def predict(
     precision: Precision | None = None,
     overwrite: bool = False,
     on_divergence: OnDivergence = "stop",
+    guard: bool = False,
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
@@ -69,6 +70,8 @@ def predict(
         overwrite: Replace the output if it exists.
         on_divergence: When a trajectory diverges (non-finite, or ten times larger than the data): stop, and write the
             frames before of all trajectories; or continue, and write all steps.
+        guard: Limit every predicted frame to the energies of the training data, band by band of waves, so that a
+            forecast stays bounded however long it is; says which frames it changed. Periodic axes only.
         dry_run: Check everything, measure a few steps, forecast time and disk, and write nothing.
         json: Print the result as JSON.
     """
@@ -107,6 +110,7 @@ def predict(
             batch_size=batch_size,
             overwrite=overwrite,
             on_divergence=on_divergence,
+            guard=guard,
             report=advance,
         )
     show(replace(done, trained_steps=opened.trained_steps), as_json=json, time_unit=data.units.time)
@@ -140,3 +144,5 @@ def show(done: Prediction, *, as_json: bool, time_unit: str = "") -> None:
         f"in {done.seconds:.1f} s."
     )
     tell(done.divergences, done.departures, recorded=done.recorded, steps=done.steps, asked=done.steps_asked)
+    if done.limited:
+        Console().print(guard_words(done.limited, done.limited_first), highlight=False, soft_wrap=True)

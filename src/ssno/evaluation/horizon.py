@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ssno.data.trajectories import Trajectories
-from ssno.forecasting.divergence import NEVER, divergence_step, largest_values
+from ssno.forecasting.divergence import NEVER, EnergyGuard, divergence_step, largest_values
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import energy_spectrum, valid_time
 from ssno.forecasting.rollout import rollout
@@ -47,8 +47,8 @@ class LongForecast:
 
 
 @torch.no_grad()
-def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int) -> LongForecast:
-    """Forecast `steps` steps from the first frames of all trajectories.
+def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int, guard: bool = False) -> LongForecast:
+    """Forecast `steps` steps from the first frames of all trajectories, if asked with an `EnergyGuard`.
 
     Statistics are over all fields, points and trajectories, and over the second half of the forecasts where the data go
     as far. Otherwise the data are taken to be stationary, and all of their frames are compared with all of the
@@ -61,7 +61,9 @@ def long_forecasts(forecaster: Forecaster, data: Trajectories, *, steps: int) ->
     context = read.context
     if context.shape[1] < inputs + steps and bool((context == context[:, :1]).all()):
         context = context[:, :1].expand(-1, inputs + steps, *context.shape[2:])
-    forecast = rollout(forecaster, frames[:, :inputs], steps, context=context, spacing=data.spacing)
+    first = frames[:, :inputs]
+    limits = EnergyGuard(forecaster, first, axes=data.axes, geometry=data.geometry) if guard else None
+    forecast = rollout(forecaster, first, steps, context=context, spacing=data.spacing, guard=limits)
     usual = largest_values(frames).amax(0, keepdim=True).expand(len(frames), -1)
     when = divergence_step(forecast, usual)
     alive = when == NEVER

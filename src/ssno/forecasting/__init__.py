@@ -1,7 +1,14 @@
 """A model together with its normalisation: forecasts in physical units, their errors, and files of them."""
 
 from ssno.forecasting.cloud_scores import contour_force, lift_coefficient, rank_correlation, volume_and_surface
-from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, ForecastWatch, divergence_step
+from ssno.forecasting.divergence import (
+    Departure,
+    Divergence,
+    EnergyGuard,
+    ForecastDiverged,
+    ForecastWatch,
+    divergence_step,
+)
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import (
@@ -25,6 +32,7 @@ from ssno.forecasting.scores import Scores, score, score_forecasts
 __all__ = [
     "Departure",
     "Divergence",
+    "EnergyGuard",
     "Ensemble",
     "ForecastDiverged",
     "ForecastWatch",

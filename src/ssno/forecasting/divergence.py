@@ -8,6 +8,9 @@ mean (compared with that of the input frame where training conserved it) and its
 compared with those of the training data (`ssno.data.envelope`). A forecaster from before envelopes were recorded is
 compared with its input frames and its normalisation instead (`Envelope.guessed`).
 
+A *guard* keeps a forecast bounded, if asked to: it takes what is above the energies that count as seen out of every
+frame before it is fed back.
+
 Memory does not grow with the horizon. All words about diverged forecasts are made here.
 
 Axes: b trajectory, t frame, c field, q quantity, then the grid.
@@ -263,6 +266,72 @@ class ForecastWatch:
             return "the energy"
         ends = f"k < {2 ** (band + 1)}" if band == 0 else f"{2**band} <= k < {2 ** (band + 1)}"
         return f"the energy at {ends if band < last else f'k >= {2**band}'}"
+
+
+class EnergyGuard:
+    """Limits every predicted frame to the energies of the training data, band by band of waves, and to their means.
+
+    A band with more energy than counts as seen (`Envelope.limits`) is scaled down to that, its phases stay. A forecast
+    can then not diverge, however long it is; `limited` counts the frames that were changed, which are no longer those
+    of the model alone.
+
+    Args:
+        forecaster: what predicts; its record of the training data sets the limits.
+        first_frames: the input frames of the forecast.
+        axes: of their grid, all periodic, with its `geometry`.
+    """
+
+    def __init__(
+        self,
+        forecaster: Forecaster | Ensemble,
+        first_frames: State,
+        *,
+        axes: Sequence[Axis],
+        geometry: Geometry = CARTESIAN,
+    ):
+        envelope = forecaster.envelope
+        if envelope is None:
+            raise ValueError(
+                "`guard` needs the energies of the training data, which this model does not record. Train it again "
+                "with this version, or forecast without `guard`."
+            )
+        if geometry is not CARTESIAN or not all(axis.periodic for axis in axes) or forecaster.mask is not None:
+            raise ValueError(
+                "`guard` takes fields apart into the waves of periodic axes without a mask, and these data have "
+                "others. Forecast without `guard`."
+            )
+        self.gauge = Gauge(axes, geometry, length=envelope.length, bands=envelope.bands)
+        measured = self.gauge(first_frames[:, -1:])[:, 0]
+        (low, high), self.axes = envelope.limits(measured, self.gauge), len(axes)
+        # A little less than what a `ForecastWatch` allows, so that rounding brings nothing above it.
+        room = 0.001 * (high - low)
+        self.most, self.means = 0.999 * high[..., BANDS:], ((low + room)[..., MEAN], (high - room)[..., MEAN])
+        self.band = self.gauge.shares.argmax(1)
+        self.steps, self.limited, self.first = 0, 0, 0
+
+    def __call__(self, frame: Float[Tensor, "b c *grid"]) -> Float[Tensor, "b c *grid"]:
+        """The frame within the limits; as it is where it is within them already, or not finite."""
+        self.steps += 1
+        measured = self.gauge(frame[:, None])[:, 0]
+        mean, energy = measured[..., MEAN], measured[..., BANDS:]
+        factor = (self.most / energy.clamp_min(torch.finfo(energy.dtype).tiny)).clamp_max(1).sqrt()  # b c bands
+        kept = torch.minimum(torch.maximum(mean, self.means[0]), self.means[1])
+        changed = ((factor < 1).any(2) | (kept != mean)).any(1) & measured.isfinite().flatten(1).all(1)
+        if not changed.any():
+            return frame
+        self.limited, self.first = self.limited + int(changed.sum()), self.first or self.steps
+        waves = torch.fft.rfftn(frame[changed].double(), dim=tuple(range(2, 2 + self.axes)))
+        scale = factor[changed][..., self.band].to(waves.device).view(waves.shape)
+        limited = torch.fft.irfftn(waves * scale, s=frame.shape[2:], dim=tuple(range(2, 2 + self.axes)))
+        shift = kept[changed].to(limited.device) - limited.flatten(2).mean(2)
+        limited = limited + shift.view(*shift.shape, *(1,) * self.axes)
+        return frame.index_put((changed.nonzero().flatten().to(frame.device),), limited.to(frame.dtype))
+
+
+def guard_words(limited: int, first: int) -> str:
+    """What a guard did, in a line: how many frames it changed, and the first step of them."""
+    frames = f"{limited:,} predicted frame{'s were' if limited > 1 else ' was'}"
+    return f"! guard: {frames} limited to the energies of the training data, the first at step {first:,}"
 
 
 def _first(flags: Bool[Tensor, "b t ..."]) -> Int[Tensor, "b ..."]:

@@ -32,10 +32,12 @@ from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import (
     Departure,
     Divergence,
+    EnergyGuard,
     ForecastDiverged,
     ForecastWatch,
     OnDivergence,
     first_departures,
+    guard_words,
 )
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import stream
@@ -82,6 +84,10 @@ class Prediction:
     """Quantities that left the range of the training data, each once: where it did so first."""
     recorded: bool
     """The range of the training data is recorded; else departures are from the input frames and units."""
+    limited: int = 0
+    """Predicted frames that the guard changed."""
+    limited_first: int = 0
+    """The first step of these."""
 
 
 def plan_prediction(
@@ -150,6 +156,7 @@ def predict(
     batch_size: int = 16,
     overwrite: bool = False,
     on_divergence: OnDivergence = "stop",
+    guard: bool = False,
     report: Report = lambda done, total: None,
 ) -> Prediction:
     """Forecast `steps` frames after the input frames of every trajectory and write them to `path`.
@@ -168,6 +175,7 @@ def predict(
         overwrite: replace an existing file.
         on_divergence: "stop" writes, of all trajectories, the frames before the first one diverges; raises
             `ForecastDiverged` if there are none. "continue" writes all `steps`.
+        guard: limit every predicted frame to the energies of the training data (`EnergyGuard`).
         report: called with (frames done, frames in all).
     """
     began, path = time.monotonic(), Path(path)
@@ -199,6 +207,7 @@ def predict(
         },
     )
     divergences, departures, good, recorded = list[Divergence](), list[Departure](), steps, bool(forecaster.envelope)
+    limited, limited_first = 0, 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         whole_file(path) as partial,
@@ -206,9 +215,12 @@ def predict(
     ):
         for first in range(0, len(data), batch_size):
             rows = range(first, min(first + batch_size, len(data)))
-            watch = _forecast(job, rows, good, writer, report, on_divergence)
+            watch, limits = _forecast(job, rows, good, writer, report, on_divergence, guard)
             divergences += watch.divergences(first_trajectory=first)
             departures += watch.departures(first_trajectory=first)
+            if limits is not None and limits.limited:
+                limited += limits.limited
+                limited_first = min(limits.first, limited_first or limits.first)
             if on_divergence == "stop":
                 good = watch.good_steps
             if good == 0:
@@ -217,6 +229,7 @@ def predict(
         writer.truncate(good)
         writer.remark("outside_training", [one.words(recorded=recorded) for one in found])
         writer.remark("divergence", [one.words() for one in divergences])
+        writer.remark("guard", [guard_words(limited, limited_first)] if limited else [])
     return Prediction(
         path=path,
         trajectories=len(data),
@@ -228,6 +241,8 @@ def predict(
         trained_steps=forecaster.trained_steps,
         departures=found,
         recorded=recorded,
+        limited=limited,
+        limited_first=limited_first,
     )
 
 
@@ -282,19 +297,16 @@ class _Blocks:
 
 
 def _forecast(
-    job: Job, rows: range, steps: int, writer: FrameWriter, report: Report, on_divergence: OnDivergence
-) -> ForecastWatch:
+    job: Job, rows: range, steps: int, writer: FrameWriter, report: Report, on_divergence: OnDivergence, guard: bool
+) -> tuple[ForecastWatch, EnergyGuard | None]:
     """One batch of trajectories, block by block, until `steps` or, with "stop", until one diverges."""
     first, context = _start(job, rows)
+    axes, geometry = job.data.axes, job.data.geometry
     watch = ForecastWatch(
-        job.forecaster,
-        first,
-        axes=job.data.axes,
-        geometry=job.data.geometry,
-        context=context,
-        on_divergence=on_divergence,
+        job.forecaster, first, axes=axes, geometry=geometry, context=context, on_divergence=on_divergence
     )
-    frames = stream(job.forecaster, first, context=context, spacing=job.data.spacing)
+    limits = EnergyGuard(job.forecaster, first, axes=axes, geometry=geometry) if guard else None
+    frames = stream(job.forecaster, first, context=context, spacing=job.data.spacing, guard=limits)
 
     def block(begins: int, stop: int) -> bool:  # a function, so that one block is gone before the next is made
         state = torch.empty(len(rows), stop - begins, *job.data.shape[2:])
@@ -314,4 +326,4 @@ def _forecast(
         report(rows.start * job.steps + len(rows) * stop, len(job.data) * job.steps)
         if ended:
             break
-    return watch
+    return watch, limits

@@ -35,6 +35,7 @@ def rollout(
     spacing: Sequence[float] | None = None,
     device: str | torch.device | None = None,
     watch: Callable[[Frame], bool] | None = None,
+    guard: Callable[[Frame], Frame] | None = None,
 ) -> Float[Tensor, "b made c *grid"]:
     """Forecast `steps` frames after the input frames, returned on the device of those.
 
@@ -46,12 +47,13 @@ def rollout(
         spacing: grid spacing, if it differs from the training grid.
         device: move the forecaster there first (`ssno.base.device`); by default it computes where it is.
         watch: called with every predicted frame; ends the forecast by returning True (`ForecastWatch.look_at`).
+        guard: replaces every predicted frame before it is fed back (`EnergyGuard`).
     """
     if steps < 1:
         raise ValueError(f"`steps` must be at least 1, got {steps}.")
     if device is not None:
         forecaster.to(choose_device(device))
-    frames = stream(forecaster, first_frames, context=context, spacing=spacing)
+    frames = stream(forecaster, first_frames, context=context, spacing=spacing, guard=guard)
     made = []
     for frame in islice(frames, steps):
         made.append(frame)
@@ -66,11 +68,12 @@ def stream(
     *,
     context: Context = None,
     spacing: Sequence[float] | None = None,
+    guard: Callable[[Frame], Frame] | None = None,
 ) -> Iterator[Frame]:
     """Predicted frames one by one, without end (or until `context` ends), on the forecaster's device.
 
     `context` may be a function of a frame's number, counted from the first input frame: then context fields are read
-    one frame at a time, and memory does not grow with the horizon.
+    one frame at a time, and memory does not grow with the horizon. `guard` takes frames on the grid of the input.
     """
     _check_inputs(forecaster, first_frames, context)
     first_frames = first_frames.to(forecaster.device)
@@ -78,6 +81,11 @@ def stream(
     units, grid = forecaster.units(first_frames), first_frames.shape[3:]
     working = forecaster.working_grid(grid, spacing=spacing)
     if working != tuple(grid):
+        if guard is not None:
+            raise ValueError(
+                f"`guard` needs a forecast on the grid of its input, but this model forecasts {tuple(grid)} points on "
+                f"{working}. Resample the input to that grid, or forecast without `guard`."
+            )
         first_frames = resample(first_frames, working)
         assert spacing is not None, "another grid than that of training has a spacing"
         spacing = rescaled(spacing, grid, working)
@@ -105,6 +113,9 @@ def stream(
             with torch.inference_mode():
                 now = encoded(number - 1 + ahead, number + ahead)[:, 0]
                 frame, state = forecaster.step(frame, now, state)
+                if guard is not None:
+                    physical = guard(units.decode(frame[:, None])[:, 0])
+                    frame = units.encode(physical[:, None])[:, 0].to(forecaster.dtype)
                 if forecaster.mask is not None:
                     frame = apply_mask(frame[:, None], forecaster.find_mask(fields(number, number + 1)))[:, 0]
                 decoded = resample(units.decode(frame[:, None])[:, 0].to(first_frames.dtype), grid)

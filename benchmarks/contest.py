@@ -1,0 +1,110 @@
+"""The best of our family beside the best of the others: test data, three seeds, equal processor time.
+
+    python -m benchmarks.contest                     run what is missing, all problems
+    python -m benchmarks.contest torus-li --seeds 1
+    python -m benchmarks.contest --page docs/evidence/contest.md     put the table of stored trials into that page
+
+A trial is one of `benchmarks.design` (narrow models, one thread, the processor time of `SECONDS`), scored on the test
+split. `ENTRIES` are the optimiser, peak rate and precision of every model that ended lowest on validation data among
+those tried there (results/design.jsonl). Every trial is a line of results/contest.jsonl at once, also a failed one.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from benchmarks.design import PROBLEMS, ROOT, trial
+from ssno.base.atomic_write import write_whole
+from ssno.evaluation.statistics import compare_seeds
+
+STORE = ROOT / "results" / "contest.jsonl"
+BEGIN, END = "<!-- contest -->", "<!-- end -->"
+OURS = {"ssno-product": {"precision": "bf16"}, "ssno-sphere-product": {}}
+ON_LINES: dict[str, dict[str, Any]] = {
+    "ssno-product": OURS["ssno-product"],
+    "ffno": {},
+    "gkt": {},
+    "fno": {},
+}
+ON_TORI: dict[str, dict[str, Any]] = {
+    "ssno-product": OURS["ssno-product"],
+    "ffno": {},
+    "unet": {"precision": "bf16"},
+    "gkt": {},
+    "fno": {},
+}
+ON_SPHERE: dict[str, dict[str, Any]] = {"ssno-sphere-product": {}, "sfno": {}}
+ENTRIES = {
+    **dict.fromkeys(("ks-0.1", "ks-0.075", "burgers"), ON_LINES),
+    **dict.fromkeys(("torus-li", "torus-vis", "torus-vis-force"), ON_TORI),
+    **dict.fromkeys(("swe", "swe-vortical"), ON_SPHERE),
+}
+"""Models of every problem, with the options of training in which they differ from the recipe `fast`."""
+SECONDS = {problem: 30.0 if PROBLEMS[problem].n_dims == 1 else 60.0 for problem in ENTRIES}
+
+
+def stored() -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Trials on disk by problem, model and seed."""
+    lines = STORE.read_text(encoding="utf-8").splitlines() if STORE.exists() else []
+    return {(one["dataset"], one["entry"], one["seed"]): one for one in map(json.loads, lines)}
+
+
+def run(problem: str, seeds: int) -> None:
+    """The missing trials of a problem, seed after seed, so that those of a seed see the same hour of the machine."""
+    for seed in range(seeds):
+        for model, options in ENTRIES[problem].items():
+            if (problem, model, seed) in stored():
+                continue
+            found = trial(model, problem, seconds=SECONDS[problem], seed=seed, split="test", **options)
+            with STORE.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"entry": model, **found}) + "\n")
+            print(problem, model, f"seed {seed}:", found.get("rel_l2", found.get("failed")), flush=True)
+
+
+def errors(problem: str, model: str) -> list[float]:
+    """The test errors of all seeds; infinite where a training failed."""
+    found = [one for (dataset, entry, _), one in sorted(stored().items()) if (dataset, entry) == (problem, model)]
+    return [float(one.get("rel_l2", math.inf)) for one in found]
+
+
+def table() -> str:
+    """One line per problem: our errors, those of every other model, and how far ours are below the best of these."""
+    lines = ["| problem | CPU s | ours | others | best of the others / ours | p |", "|---|--:|---|---|--:|---|"]
+    for problem, entries in ENTRIES.items():
+        ours, *others = entries
+        found = {model: errors(problem, model) for model in entries if errors(problem, model)}
+        rivals = [model for model in others if model in found]
+        if ours not in found or not rivals:
+            continue
+        mean = {model: sum(values) / len(values) for model, values in found.items()}
+        best = min(rivals, key=lambda model: mean[model])
+        told = {model: ", ".join(f"{value:.3g}" for value in values) for model, values in found.items()}
+        p = compare_seeds(found[ours], found[best]).p
+        rest = "; ".join(f"{'**' * (model == best)}{model} {told[model]}{'**' * (model == best)}" for model in rivals)
+        lines.append(
+            f"| {problem} | {SECONDS[problem]:g} | {ours} {told[ours]} | {rest} | {mean[best] / mean[ours]:.2f} | "
+            f"{'one seed' if math.isnan(p) else f'{p:.2g}'} |"
+        )
+    return "\n".join(lines)
+
+
+def main(
+    problems: Annotated[tuple[str, ...], tyro.conf.Positional] = (), *, seeds: int = 3, page: Path | None = None
+) -> None:
+    """Run what is missing of these problems (all by default), and print the table; or put it into a page."""
+    if page is not None:
+        before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+        write_whole(page, f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.split(END)[1]}".encode())
+        return
+    torch.set_num_threads(1)
+    for problem in problems or tuple(ENTRIES):
+        run(problem, seeds)
+    print(table())
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
