@@ -1,6 +1,7 @@
 """`ssno export` and `ssno predict model.onnx`: the file computes what PyTorch does, or there is no file."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.windows import Window
 from ssno.export import ExportMismatch, ForecastStep, check, export_run, open_exported, write
 from ssno.export.real import RealStep
+from ssno.export.write import require_onnx
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.models.pretrained import bundled_folders
@@ -111,6 +113,16 @@ def test_predict_with_an_onnx_file_equals_predict_with_the_run(exported, walled,
         made.append(load_dataset(output, "all").read(slice(None)).state)
     torch.testing.assert_close(made[0], made[1], rtol=1e-4, atol=1e-5)
     assert made[0].shape == (3, 2, 1, *GRID)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("0", "0")])
+def test_the_telemetry_of_onnx_runtime_is_off_unless_asked_for(monkeypatch, before, after):
+    """Version 1.31 keeps a database in the cache folder and can upload it; strace sees neither with this variable."""
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    if before is not None:
+        monkeypatch.setenv("ORT_DISABLE_TELEMETRY", before)
+    require_onnx()
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == after
 
 
 def test_other_grids_and_other_fields_are_refused(exported, tmp_path, capsys):

@@ -12,6 +12,7 @@ file is then run beside PyTorch (`ssno.export.check`); nothing is left on disk i
 
 import json
 import logging
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -209,7 +210,8 @@ def describe(
 
 
 def require_onnx() -> None:
-    """Say what to install, before anything is computed."""
+    """Say what to install, before anything is computed. ONNX Runtime's telemetry stays off, unless it is asked for."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
