@@ -3,8 +3,19 @@
 import ast
 import re
 from collections import defaultdict
+from dataclasses import fields, is_dataclass
 from importlib import import_module
+from inspect import getsourcefile
 from pathlib import Path
+
+from ssno.data.datasets import DATASETS
+from ssno.data.load import DataOptions
+from ssno.data.windows import Window
+from ssno.layers.axial import BlockOptions
+from ssno.layers.memory import MemoryOptions
+from ssno.layers.modes import ModeOptions
+from ssno.models.registry import ALL_MODELS, model_config
+from ssno.runs.options import TrainOptions, Unrolling
 
 SOURCE = Path(__file__).parents[1] / "src" / "ssno"
 MAP = SOURCE.parents[1] / "docs" / "design" / "code.md"
@@ -148,3 +159,51 @@ def test_the_walk_sees_a_forbidden_import(tmp_path: Path) -> None:
     offender = tmp_path / "offender.py"
     offender.write_text("from ssno.models.ssno import SSNO\nimport ssno.training.loop\nfrom ssno import data\n")
     assert our_imports(offender) == {"models", "training", "data"}
+
+
+WANTED = {
+    "grad_clip": "clipping of gradients, which users expect",
+    "patience": "early stopping, which users expect",
+    "score_last": "the only way to compare windows of different length on the same frames, and the error says so",
+    "cfl": "the time step of a finite-volume solver",
+    "waves": "of a random initial state",
+    "lmax": "of a random initial state",
+    "spots": "of a random initial state",
+    "drift": "a parameter of the equation",
+    "lowest_viscosity": "a parameter of the equation",
+    "highest_viscosity": "a parameter of the equation",
+    "diffusivity_u": "a parameter of the equation",
+    "diffusivity_v": "a parameter of the equation",
+    "lowest_feed": "a parameter of the equation",
+    "highest_feed": "a parameter of the equation",
+    "kill": "a parameter of the equation",
+    "mix_channels": "fno-r differs from fno in it",
+    "blocks_per_level": "the tiny size sets it",
+    "lattice": "the tiny size sets it",
+    "scale_factor": "the public configurations of SFNO differ in it",
+    "directions": "docs/manual/airfoils.md counts it",
+    "sharing": "docs/manual/airfoils.md counts it",
+}
+"""Options that nothing outside their own file and the tests sets, and why they stay."""
+SET = re.compile(r"--([\w.-]+)|(\w+)=(?!=)|[\"'`]([\w.-]+)[\"'`]")
+
+
+def names_set_in(path: Path) -> set[str]:
+    """Last parts of the names that a file sets or mentions: `name=`, "section.name", `name`, --section.name."""
+    found = (next(filter(None, groups)) for groups in SET.findall(path.read_text()))
+    return {name.lstrip("-").rpartition(".")[2].replace("-", "_") for name in found}
+
+
+def test_every_option_is_set_somewhere() -> None:
+    root = SOURCE.parents[1]
+    folders = ("src/ssno/paper", "studies", "benchmarks", "examples", "docs")
+    paths = [path for folder in folders for kind in ("py", "md") for path in (root / folder).rglob(f"*.{kind}")]
+    mentioned = {path: names_set_in(path) for path in (*paths, root / "README.md")}
+    kinds = [TrainOptions, Unrolling, Window, DataOptions, ModeOptions, MemoryOptions, BlockOptions]
+    kinds += [type(model_config(name)) for name in ALL_MODELS] + [dataset.problem for dataset in DATASETS.values()]
+    unset = set()
+    for kind in {base for one in kinds for base in one.__mro__ if is_dataclass(base)}:
+        home = Path(str(getsourcefile(kind)))
+        elsewhere = set().union(*(names for path, names in mentioned.items() if path != home))
+        unset |= {field.name for field in fields(kind) if field.name in kind.__annotations__} - elsewhere
+    assert not unset - set(WANTED), "say in WANTED why these options stay, or remove them"

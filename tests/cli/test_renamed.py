@@ -54,7 +54,7 @@ def test_an_old_boundary_names_the_new_one(old, new, capsys) -> None:
 
 def test_a_description_of_this_version_with_an_old_name_is_told_the_new_one() -> None:
     with pytest.raises(ValueError, match=re.escape("`train.noise` is called `train.noise_std` now.")):
-        Run.from_json({"version": 4, "train": {"noise": 0.1}})
+        Run.from_json({"version": 5, "train": {"noise": 0.1}})
 
 
 def test_a_description_of_before_is_read_with_every_old_name() -> None:

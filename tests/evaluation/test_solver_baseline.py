@@ -1,5 +1,6 @@
 """The data's own solver as a forecaster: it finds its own data again, and coarser grids and steps cost accuracy."""
 
+import json
 import shutil
 
 import numpy as np
@@ -128,6 +129,19 @@ def test_a_solver_that_diverges_is_scored_as_not_finite(dataset) -> None:
     wild = KuramotoSivashinsky(frames=6, end_time=50.0, points=128, solver_points=128, viscosity=1e-6, step=1.0)
     assert measured(wild, parameters_of(data, [0])) == np.inf
     assert solve_on(wild, data, [0, 1]).isnan().any()
+
+
+def test_options_that_are_gone_do_not_hide_the_solver_of_older_data(dataset, tmp_path) -> None:
+    folder = tmp_path / "ce-rm"
+    shutil.copytree(dataset("ce-rm").name, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for shape in ("angular", "x"):
+        manifest["description"]["options"]["perturbation"] = shape
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        if shape == "angular":
+            assert problem_of(DataOptions(name=str(folder))) == problem_of(dataset("ce-rm"))
+    with pytest.raises(ValueError, match="`options.perturbation` is 'x', .* always 'angular' now"):
+        problem_of(DataOptions(name=str(folder)))
 
 
 def test_data_without_a_solver_say_why(dataset, tmp_path) -> None:

@@ -232,7 +232,6 @@ def test_galerkin_attention_is_the_plain_product_over_points() -> None:
     ("config", "fields", "message"),
     [
         (FFNOConfig, {"n_modes": 0}, "`n_modes` must be at least 1, got 0"),
-        (FFNOConfig, {"expansion": 0}, "`expansion` must be at least 1, got 0"),
         (
             FFNOConfig,
             {"frames_as_channels": 4},

@@ -120,7 +120,7 @@ def test_sizes_tell_roughly_how_many_parameters_there_are(name) -> None:
         ("ssno", {"hidden_channels": 20000}, "would have about .* parameters; models of up to 268,435,456 are built"),
         ("ssno", {"in_channels": 10**9}, "would have about"),
         ("fno", {"n_modes": 2048, "n_dims": 2}, "would have about"),
-        ("ffno", {"expansion": 10**6}, "would have about"),
+        ("ffno", {"head_channels": 10**9}, "would have about"),
         ("unet", {"hidden_channels": 4000}, "would have about"),
         ("gkt", {"n_heads": 10**9, "hidden_channels": 10**9}, "would have about"),
     ],

@@ -67,6 +67,8 @@ def test_options_that_were_apart_are_put_together(old: dict, expected: dict) -> 
         ({"model": "ssno", "smallest_steps": [0.1]}, r"`model.smallest_steps` is \[0.1\], but this option was removed"),
         ({"model": "gkt", "dropout": 0.5}, "`model.dropout` is 0.5, .* is always 0.05 now. Use ssno 0.1"),
         ({"model": "ssno-sphere", "boundary": "zero"}, "`model.boundary` is 'zero', .* always 'periodic' now"),
+        ({"model": "ssno-sphere", "band_limited": False}, "`model.band_limited` is False, .* always True now"),
+        ({"model": "ffno", "expansion": 4}, "`model.expansion` is 4, .* always 2 now"),
         ({"model": "ssno-sphere", "residual": "path"}, "`model.residual` is 'path', .* always 'sum' now"),
     ],
 )

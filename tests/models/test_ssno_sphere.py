@@ -66,7 +66,7 @@ def test_parameters_of_all_readings() -> None:
 
 def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
     """Column lambda, then column lambda + pi backwards, scanned as one line for every lambda."""
-    sweep = SphereScan(3, d_state=4, colatitude="pole").double()
+    sweep = SphereScan(3, d_state=4).double()
     scan, rings = sweep.scans
     assert isinstance(scan, BidirectionalScan)
     field = smooth(8, 3)[..., None]
@@ -84,9 +84,7 @@ def test_a_sweep_over_the_poles_is_a_wrapped_scan_of_the_double_cover() -> None:
     "fields",
     [
         {},
-        {"colatitude": "zero"},
         {"learned_map": True},
-        {"band_limited": False},
         {"scans": "great-circles"},
         {"scans": "products"},
     ],
@@ -242,7 +240,7 @@ def test_gradients_reach_the_map_and_every_other_parameter() -> None:
 
 
 def test_commands_and_files_know_it() -> None:
-    config = SphereSSNOConfig(colatitude="zero", learned_map=True)
+    config = SphereSSNOConfig(learned_map=True)
     assert model_config("ssno-sphere").from_json(config.to_json()) == config
     assert config.recommended(periodic=False).modes.initialisation == "grid"
 
@@ -252,12 +250,10 @@ def test_what_makes_no_sense_is_refused(as_users_call_it) -> None:
         SphereSSNOConfig(n_dims=1)
     with pytest.raises(TypeError, match="boundary"):
         SphereSSNOConfig(boundary="zero")
-    with pytest.raises(ValueError, match="has neither poles nor a map to learn"):
+    with pytest.raises(ValueError, match="`learned_map=True` needs scans='axes', got scans='great-circles'"):
         SphereSSNOConfig(scans="great-circles", learned_map=True)
     with pytest.raises(ValueError, match="`scans`"):
         SphereSSNOConfig(scans="circles")
-    with pytest.raises(ValueError, match="`colatitude`"):
-        SphereSSNOConfig(colatitude="flat")
     with pytest.raises(ValueError, match="`modes.selective` on the sphere must be False"):
         SphereSSNOConfig.tiny(modes=ModeOptions(selective=True))
     with pytest.raises(ValueError, match="even number of longitudes"):

@@ -86,15 +86,6 @@ def test_stream_units_divide_by_the_inlet_speed() -> None:
     np.testing.assert_allclose(stream.solve([stream_case]).state[0] * scale, SMALL.solve([physical_case]).state[0])
 
 
-def test_a_wall_layer_stops_the_fluid_at_the_wall_and_leaves_the_pressure() -> None:
-    sticky = KTFoil(units="physical", wall_layer=0.01, points=512, wall_points=64)
-    (case,) = draws(SMALL, 1)
-    slipping, stuck = SMALL.solve([case]).state[0, 1], sticky.solve([case]).state[0, 1]
-    assert np.all(stuck[:2, :64] == 0)
-    assert np.array_equal(stuck[2], slipping[2])
-    assert np.all(np.abs(stuck[:2]) <= np.abs(slipping[:2]))
-
-
 def test_progress_is_told_case_by_case() -> None:
     told: list[tuple[int, int]] = []
     SMALL.solve(draws(SMALL, 2), progress=lambda done, total: told.append((done, total)))

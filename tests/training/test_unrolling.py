@@ -98,7 +98,7 @@ def test_a_schedule_survives_json() -> None:
     rollout = Unrolling(teacher_forcing=(1.0, 0.5, 0.0), frames=(4, 8, 16), truncate=4, gradient_checkpointing=True)
     run = Run(train=TrainOptions(unroll=rollout, compile=True))
     values = json.loads(json.dumps(run.to_json()))
-    assert values["version"] == RUN_VERSION == 4
+    assert values["version"] == RUN_VERSION == 5
     assert Run.from_json(values) == run
 
 
@@ -115,7 +115,7 @@ def test_descriptions_of_version_1_are_still_read(teacher_forcing) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"version": 5}, "has version 5; this ssno reads up to 4. Upgrade ssno"),
+        ({"version": 6}, "has version 6; this ssno reads up to 5. Upgrade ssno"),
         ({"train": {"teacher_forcing": "no"}}, "`train.teacher_forcing` must be bool, got 'no'"),
         ({"version": 2, "train": {"teacher_forcing": True}}, "Unknown name `train.teacher_forcing`"),
         ({"train": {"teacher_forcing": True, "unroll": {}}}, "Unknown name `train.teacher_forcing`"),

@@ -163,9 +163,9 @@ def _sphere(config: Any) -> list[Stage]:
         "great-circles": "along all great circles",
         "products": "along all great circles, then a product",
     }[config.scans]
-    cut = [Stage("cut", "to the degrees of the data", "resize")] if config.band_limited else []
+    cut = Stage("cut", "to the degrees of the data", "resize")
     block = Stage("sphere scan", f"{detail}, {config.d_state} states", "space")
-    return [_lift(config), *_around_memory(config, block), _head(config), *cut]
+    return [_lift(config), *_around_memory(config, block), _head(config), cut]
 
 
 def _fno(config: Any) -> list[Stage]:

@@ -1,7 +1,7 @@
 """Earlier names of options: files written then stay readable, and the error for an old name has the new one.
 
-Dotted names are those of a run's description (`train.noise_std`), of a model's (`model.modes.dt_min`) and of a
-forecaster's (`forecaster.context_time`).
+Dotted names are those of a run's description (`train.noise_std`), of a model's (`model.modes.dt_min`), of a
+forecaster's (`forecaster.context_time`) and of a dataset's manifest (`options.wall_layer`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,8 +54,14 @@ REMOVED: dict[str, tuple[Any, ...]] = {
     "model.dropout": (0.05, 0.0),  # of GKT, whose tiny size had none; predictions do not depend on it
     "model.inner_dropout": (0.025, 0.0),
     "model.always_drop_attention": (False,),
+    "model.expansion": (2,),
+    "model.mlp_ratio": (2,),
+    "model.colatitude": ("pole",),
+    "model.band_limited": (True,),
     "window.loss_on": ("last",),
     "forecaster.window.loss_on": ("last",),
+    "options.perturbation": ("angular",),  # of datasets
+    "options.wall_layer": (0.0,),
 }
 """Options that are gone, with the values that are built in now: files with these values are read without them."""
 SPHERE_REMOVED = {"boundary": ("periodic", "wrapped"), "conditioning": ("planes",), "residual": ("sum",)}

@@ -4,7 +4,7 @@ ssno bench --quick
 ssno bench --dry-run
 ssno bench --roofline                     predicts a training step on GPUs from what it executes
 ssno bench --errors errors.csv            also draws error against cost
-ssno bench --stored runs/bench/cost.json --errors errors.csv
+ssno bench --stored-costs runs/bench/cost.json --errors errors.csv
 """
 
 import sys

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from ssno.base import description_from_json
 from ssno.base.provenance import processor_name
+from ssno.base.renamed import with_new_names
 from ssno.data.datasets import DATASETS
 from ssno.data.load import DataOptions, find
 from ssno.data.manifest import DESCRIPTION, MANIFEST, read_manifest
@@ -202,7 +203,7 @@ def problem_of(options: DataOptions) -> Problem:
     kind: Any = DATASETS[name].problem
     if issubclass(kind, LinearProblem):
         raise ValueError(f"`solver`: {name!r} has an exact solution, so there is no solver to compare with.")
-    return description_from_json(kind, description["options"], where="options.")
+    return description_from_json(kind, with_new_names(description["options"], "options."), where="options.")
 
 
 def check_same(problem: Problem, data: Trajectories) -> None:

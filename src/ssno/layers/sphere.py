@@ -14,7 +14,6 @@ Axes: n frame, c field, lat, lon; q point of a fine table.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from jaxtyping import Complex, Float
@@ -34,7 +33,6 @@ from ssno.layers.axial import (
 from ssno.layers.block import DiscretisedKernels, GatedBlock
 from ssno.layers.gate import gate
 from ssno.layers.modes import ModeOptions
-from ssno.ssm.kernel import Boundary
 from ssno.transforms.sphere import SphereGrid, SphereTransform, transform_of
 
 # Scans along all great circles of a sphere at once.
@@ -243,57 +241,43 @@ def turned(field: Float[Tensor, "n c lat lon"], angle: Float[Tensor, " lat"]) ->
 
 # Scans on the equiangular grid of a sphere: around the rings, and over the poles.
 #
-# Longitude is a circle, so rings are scanned with a `wrapped` kernel. Along colatitude there are two choices: `zero`,
-# nothing lies beyond a pole, as on a rectangle; or `pole`: beyond a pole lies the opposite meridian. Meridian lambda
-# followed by meridian lambda + pi backwards is a great circle of 2 (nlat - 1) points, each pole once,
+# Longitude is a circle, so rings are scanned with a periodic kernel. Beyond a pole lies the opposite meridian: meridian
+# lambda followed by meridian lambda + pi backwards is a great circle of 2 (nlat - 1) points, each pole once,
 #
 #     theta:   0 ... pi  (at lambda)   then   pi ... 0  (at lambda + pi)
 #
-# and a scan over the poles is a wrapped scan of this circle, for every lambda, of which the first half is kept: one
+# and a scan over the poles is a periodic scan of this circle, for every lambda, of which the first half is kept: one
 # matrix for the meridian and one for its opposite. North to south stays forward everywhere, so it commutes with turns
 # about the axis. Fields must be scalars; components of vectors would change sign. The row of a pole holds one point
 # nlon times, so it is averaged.
 #
 # Axes: h channel, lat, lon, b frame; c point of a great circle.
 
-Colatitude = Literal["pole", "zero"]
-
 
 class SphereScan(GridScan):
     """Scan colatitude, then longitude, both ways: the spatial block of SS-NO on a sphere."""
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        d_state: int = 64,
-        residual: Residual = "sum",
-        colatitude: Colatitude = "pole",
-        options: ModeOptions | None = None,
-    ):
-        self.residual = residual  # first: the scans are made with it
-        self.over_poles = colatitude == "pole"
-        boundary: tuple[Boundary, Boundary] = ("periodic" if self.over_poles else "zero", "periodic")
-        super().__init__(channels, axes=2, d_state=d_state, boundary=boundary, options=options)
+    residual: Residual = "sum"
+
+    def __init__(self, channels: int, *, d_state: int = 64, options: ModeOptions | None = None):
+        super().__init__(channels, axes=2, d_state=d_state, boundary="periodic", options=options)
 
     def scans_on(
         self, grid: Sequence[int], spacing: Sequence[float]
     ) -> list[tuple[tuple[GatedBlock, ...], int, float]]:
         """The two scans; over the poles a line is a great circle."""
         nlat, nlon = grid
-        return super().scans_on((2 * (nlat - 1) if self.over_poles else nlat, nlon), spacing)
+        return super().scans_on((2 * (nlat - 1), nlon), spacing)
 
     def sweep(
         self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h lat lon b"]:
-        """Axis after axis."""
-        for axis, (scan, known) in enumerate(zip(self.scans, weights, strict=True)):
-            assert isinstance(scan, BidirectionalScan)
-            if axis == 0 and self.over_poles:
-                field = over_poles(scan, field, known)
-            else:
-                field = scan.lines(around(field, axis), known).view(field.shape)
-        return field
+        """Over the poles, then around the rings."""
+        meridians, rings = self.scans
+        assert isinstance(meridians, BidirectionalScan)
+        assert isinstance(rings, BidirectionalScan)
+        field = over_poles(meridians, field, weights[0])
+        return rings.lines(around(field, 1), weights[1]).view(field.shape)
 
 
 def over_poles(

@@ -128,7 +128,7 @@ class OperatorConfig(abc.ABC):
 
         memory = getattr(self, "memory", None)
         width = max(size("hidden_channels"), size("embed_dim"))
-        inner = max(width * size("expansion"), size("head_channels") * size("n_heads"))
+        inner = max(2 * width, size("head_channels") * size("n_heads"))
         entering = self.in_channels * size("frames_as_channels") + self.out_channels
         states = size("d_state") + (memory.d_state if isinstance(memory, MemoryOptions) else 1)
         return size("n_layers") * self.n_dims * (4 * width * inner + 4 * width * states) + entering * inner

@@ -67,7 +67,7 @@ def results_folder(folder: Path) -> Path:
     return RESULTS / place.name if ours else folder
 
 
-FORMAT, VERSION = "ssno-model", 3
+FORMAT, VERSION = "ssno-model", 4
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (WEIGHTS, CONFIG)
 LARGEST = 2**36

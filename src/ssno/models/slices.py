@@ -57,8 +57,6 @@ class SliceConfig(OperatorConfig):
     """Heads; divides the width."""
     n_slices: int = 32
     """Tokens per head."""
-    mlp_ratio: int = 2
-    """Width of the hidden layers of the pointwise maps, in widths of the network."""
     lattice: int = 8
     """Points per axis of a lattice; the distances to all of its points are added to the input."""
     start: Start = "truncated"
@@ -67,7 +65,7 @@ class SliceConfig(OperatorConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "n_heads", "n_slices", "mlp_ratio", "lattice"):
+        for name in ("hidden_channels", "n_layers", "n_heads", "n_slices", "lattice"):
             require_positive(name, getattr(self, name))
         if self.n_dims != 1:
             raise ValueError(f"`n_dims` must be 1, the axis of points, got {self.n_dims}.")
@@ -94,7 +92,7 @@ class SliceBlock(nn.Module):
 
     def __init__(self, config: SliceConfig):
         super().__init__()
-        width, hidden = config.hidden_channels, config.mlp_ratio * config.hidden_channels
+        width, hidden = config.hidden_channels, 2 * config.hidden_channels
         self.before_exchange, self.before_map = nn.LayerNorm(width), nn.LayerNorm(width)
         self.exchange = SliceExchange(
             width, heads=config.n_heads, slices=config.n_slices, by_position=config.by_position
@@ -116,7 +114,7 @@ class SliceOperator(NeuralOperator, Pretrained):
     def __init__(self, config: SliceConfig | None = None, **fields: Any):
         super().__init__()
         self.config = config = replace(config or self.config_type(), **fields)
-        width, hidden = config.hidden_channels, config.mlp_ratio * config.hidden_channels
+        width, hidden = config.hidden_channels, 2 * config.hidden_channels
         along = (torch.linspace(*ends, config.lattice, dtype=torch.float64) for ends in (LATTICE_X, LATTICE_Y))
         corners = torch.cartesian_prod(*along).reshape(-1, 2)
         self.register_buffer("lattice", corners.to(torch.get_default_dtype()), persistent=False)

@@ -10,8 +10,7 @@ the block is `ssno.layers.sphere.GreatCircleProduct` on the same grid. The netwo
 
 Coordinates are cos(theta) and sin(theta): Coriolis depends on the latitude, and the model does not depend on the choice
 of a prime meridian. Data of a pseudospectral solver have L = ceil(nlat / 3) degrees; what
-a network predicts above them never occurs in training and grows in a rollout, so predictions are cut to L degrees
-(`band_limited`).
+a network predicts above them never occurs in training and grows in a rollout, so predictions are cut to L degrees.
 The last layer starts at zero: the first steps of training would otherwise be spent on undoing it. Gates start at a
 tenth of their usual size: eight scans that each add as much as their input do not learn at all in short training.
 
@@ -34,7 +33,7 @@ from ssno.layers.block import GatedBlock
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.modes import STEPS, ModeOptions, require_circle, require_fading_images
 from ssno.layers.pointwise import ChannelMLP, Pointwise, append
-from ssno.layers.sphere import Colatitude, GreatCircleProduct, GreatCircleScan, SphereMap, SphereScan
+from ssno.layers.sphere import GreatCircleProduct, GreatCircleScan, SphereMap, SphereScan
 from ssno.models.config import GridConfig, ModelVariant
 from ssno.models.operator import MemoryOperator, PrecomputedWeights, Spacing
 from ssno.models.pretrained import Pretrained
@@ -82,30 +81,22 @@ class SphereSSNOConfig(GridConfig):
     """The temporal memory."""
     reference_spacing: tuple[float, ...] | None = None
     """Grid spacing per axis at which the steps are in grid units; None makes `spacing` itself the step factor."""
-    colatitude: Colatitude = "pole"
-    """A meridian continues over a pole on the opposite meridian (pole), or with zeros (zero)."""
     scans: Scans = "axes"
     """Scan meridians, then rings (axes); or all great circles at once (great-circles), on a Gauss grid half as fine; or
     multiply two maps of such scans (products)."""
     learned_map: bool = False
     """Work in learned coordinates: 17 more parameters."""
-    band_limited: bool = True
-    """Cut predictions to the degrees that data on this grid have, L = ceil(nlat / 3)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("hidden_channels", "n_layers", "head_channels"):
             require_positive(name, getattr(self, name))
         require_pairs("d_state", self.d_state)
-        require_one_of("colatitude", self.colatitude, get_args(Colatitude))
         require_one_of("scans", self.scans, get_args(Scans))
         require_fading_images("periodic", self.modes.damping)
         require_circle("periodic", self.modes.discretisation)
-        if self.scans != "axes" and (self.learned_map or self.colatitude != "pole" or not self.band_limited):
-            raise ValueError(
-                f"`scans={self.scans!r}` has neither poles nor a map to learn, and its answers are band-limited: leave "
-                "`colatitude`, `learned_map` and `band_limited` as they are."
-            )
+        if self.scans != "axes" and self.learned_map:
+            raise ValueError(f"`learned_map=True` needs scans='axes', got scans={self.scans!r}.")
         if self.modes.selective:
             raise ValueError("`modes.selective` on the sphere must be False: states are not carried around a circle.")
         if self.n_dims != 2:
@@ -129,7 +120,7 @@ class SphereSSNOConfig(GridConfig):
             return GreatCircleProduct(self.hidden_channels, d_state=self.d_state, options=self.modes)
         if self.scans == "great-circles":
             return GreatCircleScan(self.hidden_channels, d_state=self.d_state, options=self.modes)
-        return SphereScan(self.hidden_channels, d_state=self.d_state, colatitude=self.colatitude, options=self.modes)
+        return SphereScan(self.hidden_channels, d_state=self.d_state, options=self.modes)
 
     def build(self) -> "SphereSSNO":
         return SphereSSNO(self)
@@ -187,9 +178,7 @@ class SphereSSNO(MemoryOperator, Pretrained):
         if self.config.scans != "axes":
             grid = SphereGrid(skip.shape[2], skip.shape[3])
             return resampled(answer, self.inner_grid(skip.shape[2:]), grid)
-        if self.map is not None:
-            answer = self.map.pull(answer)
-        return low_passed(answer) if self.config.band_limited else answer
+        return low_passed(answer if self.map is None else self.map.pull(answer))
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """The kernels of every scan on a grid, and the coordinates of its latitudes."""

@@ -1,6 +1,6 @@
 """One typed description of a run: which data, which model, how to train. JSON on disk; it builds the objects.
 
-    {"version": 4, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "context_time":
+    {"version": 5, "data": {...}, "model": {"model": "ssno", ...}, "train": {...}, "window": {...}, "context_time":
     "input"}
 
 Versions 2 and 3 had other names (`ssno.base.renamed`); version 1, without a number, also `train.teacher_forcing`, true
@@ -87,7 +87,7 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
-RUN_VERSION = 4
+RUN_VERSION = 5
 COMPLETE = {"epochs", "learning_rate", "schedule", "seed"}
 """Options that a program wrote, not a person: all of them are there."""
 OLD_SWITCH = {"teacher_forcing", "rollout", "unroll"}
@@ -254,7 +254,7 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
     """A description of any version in the words of this one, without its number."""
     values = dict(values)
     version, train = values.pop("version", None), values.get("train")
-    if version not in (None, 2, 3, RUN_VERSION):
+    if version not in (None, *range(2, RUN_VERSION + 1)):
         raise ValueError(
             f"The description of the run has version {version!r}; this ssno reads up to {RUN_VERSION}. Upgrade ssno."
         )

@@ -195,8 +195,6 @@ class FFNOConfig(FourierConfig):
     """Width of the network."""
     n_layers: int = 4
     """Number of Fourier layers, half before memory, half after."""
-    expansion: int = 2
-    """Hidden width of each layer's feed-forward part, in units of the width."""
     head_channels: int = 128
     """Hidden width of the projection head."""
     memory: MemoryOptions = field(default_factory=MemoryOptions)
@@ -204,7 +202,7 @@ class FFNOConfig(FourierConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "expansion", "head_channels"):
+        for name in ("hidden_channels", "n_layers", "head_channels"):
             require_positive(name, getattr(self, name))
 
     def spectral_size(self, width: int) -> int:
@@ -268,9 +266,7 @@ class FactorisedLayer(nn.Module):
             SpectralConvolution(width, n_modes=config.n_modes, axes=1, initialise=xavier_normal)
             for _ in range(config.n_dims)
         )
-        self.feed_forward = ChannelMLP(
-            width, hidden=config.expansion * width, out_channels=width, activation=functional.relu
-        )
+        self.feed_forward = ChannelMLP(width, hidden=2 * width, out_channels=width, activation=functional.relu)
 
     def forward(self, field: Float[Tensor, "h *grid b"]) -> Float[Tensor, "h *grid b"]:
         filtered = [along(convolution, field, axis=axis) for axis, convolution in enumerate(self.convolutions)]

@@ -14,14 +14,13 @@ import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ssno.base.checks import require_one_of
 from ssno.pde.finite_volume import wrap
 from ssno.pde.gas import Euler, cell_averages, heun, to_primitive, turned_wrap, unfold
 from ssno.pde.geometry import Axis
@@ -225,14 +224,11 @@ WAVES = 10
 BLAST_RADIUS, BLAST_PRESSURE = 0.1, 20.0
 RIM_RADIUS, HEAVY = 0.25, 2.0
 
-Perturbation = Literal["angular", "x"]
-
 
 @dataclass(frozen=True)
 class RichtmyerMeshkov(GasProblem):
-    """The problem; see the top of this module. `perturbation="x"` puts sin 2 pi (x + b_j) instead of the cosine."""
+    """The problem; see the top of this module."""
 
-    perturbation: Perturbation = "angular"  # shape of the interface: cosine of the angle, or sine of x
     epsilon: float = 0.02  # amplitude of the interface's perturbation, as a length (the square has side 1)
 
     name: ClassVar[str] = "ce-rm"
@@ -241,26 +237,22 @@ class RichtmyerMeshkov(GasProblem):
         super().__post_init__()
         if not 0 <= self.epsilon < RIM_RADIUS:
             raise ValueError(f"`epsilon` must be between 0 and the radius {RIM_RADIUS}, got {self.epsilon}.")
-        require_one_of("perturbation", self.perturbation, get_args(Perturbation))
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Amplitudes that add up to one, and phases in turns."""
         amplitude, phase = rng.uniform(0, 1, size=(2, WAVES))
         return {"amplitude": amplitude / amplitude.sum(), "phase": phase}
 
-    def rim(self, parameters: Parameters, x: Tensor, angle: Tensor) -> Tensor:
+    def rim(self, parameters: Parameters, angle: Tensor) -> Tensor:
         """The radius I of the interface."""
-        radius = torch.full_like(x, RIM_RADIUS)
+        radius = torch.full_like(angle, RIM_RADIUS)
         for a, b in zip(parameters["amplitude"].tolist(), parameters["phase"].tolist(), strict=True):
-            wave = (
-                torch.cos(angle + 2 * np.pi * b) if self.perturbation == "angular" else torch.sin(2 * np.pi * (x + b))
-            )
-            radius += self.epsilon * a * wave
+            radius += self.epsilon * a * torch.cos(angle + 2 * np.pi * b)
         return radius
 
     def gas_at(self, parameters: Parameters, x: Tensor, y: Tensor) -> Float[Tensor, "c x y"]:
         radius, angle = torch.hypot(x - 0.5, y - 0.5), torch.atan2(y - 0.5, x - 0.5)
-        tracer = (radius < self.rim(parameters, x, angle)).to(torch.float64)
+        tracer = (radius < self.rim(parameters, angle)).to(torch.float64)
         density = 1 + (HEAVY - 1) * tracer
         pressure = torch.where(radius < BLAST_RADIUS, BLAST_PRESSURE, torch.ones_like(x))
         rest = torch.zeros_like(x)

@@ -302,16 +302,13 @@ class KTFoil(Problem):
     """The problem; see the top of this module.
 
     `units="stream"` measures velocities in inlet speeds, v/U and p/U^2, so that all cases have equal weight; "physical"
-    are m/s, as in AirfRANS, where fast flows dominate mean squares (p grows with U^2). `wall_layer` is a length
-    over which the velocity is made to vanish towards the wall, v (1 - exp(-distance/wall_layer)): synthetic, for files
-    that mark walls by v = 0.
+    are m/s, as in AirfRANS, where fast flows dominate mean squares (p grows with U^2).
     """
 
     task: FoilTask = "full"  # all cases, a quarter of the training cases (scarce), or other angles in test (aoa)
     units: Units = "stream"  # velocities in inlet speeds (stream) or in m/s (physical)
     points: int = 16384  # points of each cloud, those on the wall included
     wall_points: int = 512  # points on the wall
-    wall_layer: float = 0.0  # length over which the velocity falls to 0 at the wall, in chords; 0 for none
 
     name: ClassVar[str] = "kt-foil"
     formula: ClassVar[str] = (
@@ -327,8 +324,6 @@ class KTFoil(Problem):
         require_one_of("units", self.units, get_args(Units))
         check_at_least(8, wall_points=self.wall_points)
         check_at_least(self.wall_points, points=self.points)
-        if not 0 <= self.wall_layer < math.inf:
-            raise ValueError(f"`wall_layer` must be 0 (none) or a length, got {self.wall_layer}.")
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -392,8 +387,6 @@ class KTFoil(Problem):
             inlet = flow.speed * np.exp(1j * flow.angle)
             velocity = flow.velocity(cloud.zeta)
             pressure = flow.pressure(velocity)
-            if self.wall_layer:
-                velocity = velocity * -np.expm1(-cloud.distance / self.wall_layer)
             state[number, 0, :2] = np.array([inlet.real, inlet.imag])[:, None]
             state[number, 1] = velocity.real, velocity.imag, pressure
             place, normal = cloud.place, cloud.normal
