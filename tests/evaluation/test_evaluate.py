@@ -119,6 +119,13 @@ def test_a_run_from_python_needs_data(make_run) -> None:
     assert read_evaluation(bare / "evaluation.json") == found
 
 
+def test_a_checkpoint_whose_data_are_not_here_names_the_command_and_the_option(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = r"Make it with: ssno data generate ks --viscosity 0.1 --preset paper Or name other data: --data NAME_OR_PATH"
+    with pytest.raises(FileNotFoundError, match=asked):
+        evaluate("ks-0.1-64")
+
+
 def test_given_data_are_complete(make_run) -> None:
     folder = make_run()
     with pytest.raises(

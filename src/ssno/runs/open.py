@@ -119,7 +119,13 @@ class RunFolder:
                 f"{self.folder} was started from Python, whose data have no description. Say which trajectories to "
                 "use: `data` from Python, --data NAME_OR_PATH on the command line."
             )
-        found = load_chosen(self.data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
+        try:
+            found = load_chosen(
+                self.data, split, resolution=resolution, time_index=time_index, trajectories=trajectories
+            )
+        except FileNotFoundError as error:
+            other = "Or name other data: --data NAME_OR_PATH on the command line, `data` from Python."
+            raise FileNotFoundError(f"{error} {other}") from None
         return with_fields(found, self.forecaster.normalisers.context.fields, self.forecaster.mask)
 
     def alike(self, path: str | Path, given: ReadOptions = DEFAULTS) -> DataOptions:
