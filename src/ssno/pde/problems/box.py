@@ -25,78 +25,52 @@ from torch import Tensor
 
 from ssno.base.checks import in_units, require_one_of
 from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_positive
-from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
+from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Solution
+from ssno.pde.problems.spectral_problem import Flow
 from ssno.pde.spectral import SpectralEquation
 from ssno.pde.stepping import courant_frames
 from ssno.pde.velocity import mean_product, navier_stokes, without_divergence
 
-Flow = Literal["forced", "decaying", "taylor-green"]
+Start = Literal["forced", "decaying", "taylor-green"]
 SIDE = 2 * np.pi
 PEAK, HIGHEST = 2.0, 6
 """Wave number of the largest energy in a random field, and the highest along an axis."""
-FARTHEST = 2.4
-"""The Courant number: speeds grow by less than a tenth between frames, and the scheme is stable up to 2.8."""
-CACHED_POINTS = 32**3
-"""Grid points of all trajectories of a block together: what a core's cache holds."""
 
 
 @dataclass(frozen=True)
-class BoxTurbulence(Problem):
-    """The problem; see the top of this module. `step` is the longest time step; fast flows take halves of it."""
+class BoxTurbulence(Flow):
+    """The problem; see the top of this module."""
 
-    flow: Flow = "forced"  # forced; decaying; or taylor-green, which decays from large vortices
-    points: int = 32  # stored grid points per side
-    solver_points: int = 48  # grid points of the solver per side
-    frames: int = 16  # stored frames of a trajectory
-    first_time: float = 2.0  # time of the first frame; 0 stores the initial state
-    frame_interval: float = 0.2  # time between frames
-    step: float = 0.1  # longest time step of the solver
+    flow: Start = "forced"  # forced; decaying; or taylor-green, which decays from large vortices
+    points: int = 32
+    solver_points: int = 48
+    frames: int = 16
+    first_time: float = 2.0
+    frame_interval: float = 0.2
+    step: float = 0.1
     viscosity: float = 0.0125  # kinematic viscosity, in length^2 per time
     power: float = 0.1  # energy that the force gives to a unit of volume per unit time
     speed: float = 0.6  # root mean square of a velocity component of the random initial field
 
     name: ClassVar[str] = "box-turbulence"
     fields: ClassVar[tuple[str, ...]] = ("velocity_x", "velocity_y", "velocity_z")
+    courant: ClassVar[float] = 2.4  # speeds grow by less than a tenth between frames, and the scheme is stable to 2.8
+    cached_points: ClassVar[int] = 32**3
     formula: ClassVar[str] = (
         r"\mathbf{u}_t + \mathbf{u} \cdot \nabla \mathbf{u} = -\nabla p + \nu\,\Delta \mathbf{u} + \mathbf{f}, \qquad "
         r"\nabla \cdot \mathbf{u} = 0"
     )
 
     def __post_init__(self) -> None:
-        require_one_of("flow", self.flow, get_args(Flow))
-        numbers = {name: getattr(self, name) for name in ("frame_interval", "step", "viscosity", "power", "speed")}
-        check_positive(**numbers)
-        check_at_least(1, frames=self.frames)
+        require_one_of("flow", self.flow, get_args(Start))
+        super().__post_init__()
+        check_positive(viscosity=self.viscosity, power=self.power, speed=self.speed)
         check_at_least(8, points=self.points)
         check_at_least(self.points, solver_points=self.solver_points)
-        if not 0 <= self.first_time < np.inf:
-            raise ValueError(f"`first_time` must be 0 or a positive finite number, got {self.first_time}.")
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         return cube(self.points)
-
-    @property
-    def times(self) -> Float[np.ndarray, " t"]:
-        return self.first_time + self.frame_interval * np.arange(self.frames)
-
-    @property
-    def solver(self) -> str:
-        return "ifrk4"
-
-    @property
-    def solver_options(self) -> dict[str, str | int | float | bool]:
-        return {
-            "points": self.solver_points,
-            "longest_step": self.step,
-            "courant": FARTHEST,
-            "dealias": True,
-            "block": self.preferred_batch,
-        }
-
-    @property
-    def preferred_batch(self) -> int:
-        return max(1, min(16, CACHED_POINTS // self.solver_points**3))
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """The seed of the random field, or angle and shift of the vortices."""
@@ -130,7 +104,7 @@ class BoxTurbulence(Problem):
             velocity=grid.to_field,
             stored=lambda modes: on_points(modes, self.points),
             step=self.step,
-            courant=FARTHEST,
+            courant=self.courant,
             halve=self.preferred_batch > 1,
             block=self.preferred_batch,
             progress=None if progress is None else lambda done, all_: progress(done * total // all_, total),

@@ -1,4 +1,6 @@
-"""Problems solved in Fourier space with ETDRK4: everything except the equation and its initial conditions.
+"""Problems solved in Fourier space: everything except the equation and its initial conditions.
+
+`SpectralProblem` takes equal steps of ETDRK4, `Flow` steps that follow the speed.
 
 A concrete problem is a frozen dataclass. Its fields are the options of the dataset; `length`, `points`, `frames` and
 `end_time` must be among them (or be constants of the class), `step` and `solver_points` may be. It defines `draw`,
@@ -28,7 +30,7 @@ for any batch size, order and number of worker processes. `ssno.data.register_pr
 import abc
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -39,7 +41,7 @@ from ssno.pde.grids import SpectralGrid, check_at_least, check_multiple, check_p
 from ssno.pde.integrators import etdrk4
 from ssno.pde.problems.problem import Axis, OnProgress, Parameters, Problem, Solution
 from ssno.pde.spectral import SpectralEquation, Wall, box_axis, crop, extend, unfolded
-from ssno.pde.stepping import FrameDone, in_blocks, spectral_frames, steps_between
+from ssno.pde.stepping import COURANT, FrameDone, in_blocks, spectral_frames, steps_between
 
 AXIS_NAMES = "xyz"
 
@@ -161,3 +163,52 @@ class SpectralProblem(Problem):
         size = self.preferred_batch
         state = in_blocks(solve_block, parameters, size=size, frames=self.frames, progress=progress)
         return Solution(state, self.context(parameters))
+
+
+@dataclass(frozen=True)
+class Flow(Problem):
+    """What flows in periodic boxes share, whose time steps follow the speed (`ssno.pde.stepping.courant_frames`).
+
+    `step` is the longest time step; fast trajectories take halves or quarters of it. `first_time=0` stores the initial
+    condition as frame 0.
+    """
+
+    points: int = 64  # stored grid points per side
+    solver_points: int = 256  # grid points of the solver per side
+    frames: int = 20  # stored frames of a trajectory
+    first_time: float = 1.0  # time of the first frame; 0 stores the initial state
+    frame_interval: float = 1.0  # time between frames, in units of the equation
+    step: float = 0.01  # longest time step of the solver, in units of the equation
+
+    courant: ClassVar[float] = COURANT
+    cached_points: ClassVar[int]
+    """Grid points of all trajectories of a block together: what a core's cache holds."""
+
+    def __post_init__(self) -> None:
+        check_positive(frame_interval=self.frame_interval, step=self.step)
+        check_at_least(1, frames=self.frames)
+        check_at_least(8, solver_points=self.solver_points)
+        if not 0 <= self.first_time < np.inf:
+            raise ValueError(f"`first_time` must be 0 or a positive finite number, got {self.first_time}.")
+
+    @property
+    def times(self) -> Float[np.ndarray, " t"]:
+        return self.first_time + self.frame_interval * np.arange(self.frames)
+
+    @property
+    def solver(self) -> str:
+        return "ifrk4"
+
+    @property
+    def solver_options(self) -> dict[str, str | int | float | bool]:
+        return {
+            "points": self.solver_points,
+            "longest_step": self.step,
+            "courant": self.courant,
+            "dealias": True,
+            "block": self.preferred_batch,
+        }
+
+    @property
+    def preferred_batch(self) -> int:
+        return max(1, min(16, self.cached_points // self.solver_points ** len(self.axes)))

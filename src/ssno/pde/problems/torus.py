@@ -28,75 +28,39 @@ from jaxtyping import Float
 
 from ssno.base.checks import require_one_of
 from ssno.pde.geometry import Axis
-from ssno.pde.grids import SpectralGrid, check_at_least, check_batch, check_multiple, check_positive
+from ssno.pde.grids import SpectralGrid, check_batch, check_multiple, check_positive
 from ssno.pde.initial_conditions import Convention, gaussian_field
-from ssno.pde.problems.problem import OnProgress, Parameters, Problem, Solution
-from ssno.pde.stepping import COURANT
+from ssno.pde.problems.problem import OnProgress, Parameters, Solution
+from ssno.pde.problems.spectral_problem import Flow
 from ssno.pde.vorticity import WaveForce, vorticity_frames
 
 FORCE = 0.1
 LI_WAVES = np.array([[1, 1]])
 RANDOM_WAVES = np.array([[p * i, p * j] for p in (1, 2) for i, j in ((1, 0), (0, 1), (1, 1))])
-CACHED_POINTS = 128 * 128
-"""Grid points of all trajectories of a block together: what a core's cache holds."""
 
 
 @dataclass(frozen=True)
-class Torus(Problem):
-    """What the three share. The solver's grid has `solver_points` per side, of which every n-th is stored.
+class Torus(Flow):
+    """What the three share. The solver's grid has `solver_points` per side, of which every n-th is stored."""
 
-    `step` is the longest time step; fast trajectories take halves or quarters of it. `first_time=0` stores the
-    initial condition as frame 0.
-    """
-
-    points: int = 64  # stored grid points per side
     solver_points: int = 256  # grid points of the solver per side, a multiple of the stored ones
-    frames: int = 20  # stored frames of a trajectory
-    first_time: float = 1.0  # time of the first frame; 0 stores the initial state
-    frame_interval: float = 1.0  # time between frames, in units of the equation
-    step: float = 0.01  # longest time step of the solver, in units of the equation
     convention: Convention = "fno2020"  # random initial field of the FNO code of 2020 or of 2022
 
     fields: ClassVar[tuple[str, ...]] = ("vorticity",)
+    cached_points: ClassVar[int] = 128 * 128
     formula: ClassVar[str] = (
         r"\omega_t + \mathbf{u} \cdot \nabla \omega = \nu\,\Delta \omega + f, \qquad "
         r"\mathbf{u} = (\psi_y, -\psi_x), \qquad -\Delta \psi = \omega"
     )
 
     def __post_init__(self) -> None:
-        check_positive(frame_interval=self.frame_interval, step=self.step)
-        check_at_least(1, frames=self.frames)
-        check_at_least(8, solver_points=self.solver_points)
+        super().__post_init__()
         check_multiple("solver_points", self.solver_points, self.points)
-        if not 0 <= self.first_time < np.inf:
-            raise ValueError(f"`first_time` must be 0 or a positive finite number, got {self.first_time}.")
         require_one_of("convention", self.convention, get_args(Convention))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         return _square(self.points)
-
-    @property
-    def times(self) -> Float[np.ndarray, " t"]:
-        return self.first_time + self.frame_interval * np.arange(self.frames)
-
-    @property
-    def solver(self) -> str:
-        return "ifrk4"
-
-    @property
-    def solver_options(self) -> dict[str, str | int | float | bool]:
-        return {
-            "points": self.solver_points,
-            "longest_step": self.step,
-            "courant": COURANT,
-            "dealias": True,
-            "block": self.preferred_batch,
-        }
-
-    @property
-    def preferred_batch(self) -> int:
-        return max(1, min(16, CACHED_POINTS // self.solver_points**2))
 
     @abc.abstractmethod
     def force(self, parameters: Sequence[Parameters]) -> WaveForce:
