@@ -1,5 +1,6 @@
 """The formulas of docs/design/mesh.md are what is executed, at small size, and its table is what they give."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -39,7 +40,10 @@ def kept(model: SSNO, frames: torch.Tensor) -> int:
     return sum(storage.nbytes() for storage in storages.values()) // 4
 
 
-@pytest.mark.parametrize(("grid", "boundary"), [((24, 16), "periodic"), ((288,), "periodic"), ((288,), "zero")])
+@pytest.mark.parametrize(
+    ("grid", "boundary"),
+    [((24, 16), "periodic"), ((288,), "periodic"), ((288,), "zero"), ((288, 4, 6), "periodic")],
+)
 def test_memory_is_what_the_backward_pass_keeps(grid, boundary) -> None:
     model = small(grid, boundary=boundary)
     few, many = (kept(model, torch.randn(count, 4, 1, *grid)) for count in (8, 16))  # what is left out has no frames
@@ -47,17 +51,18 @@ def test_memory_is_what_the_backward_pass_keeps(grid, boundary) -> None:
     assert (many - few) / 32 == pytest.approx(expected, rel=0.05)
 
 
-def test_products_are_those_of_a_step() -> None:
-    model = small((24, 16))
+@pytest.mark.parametrize("grid", [(24, 16), (12, 8, 6)])
+def test_products_are_those_of_a_step(grid: tuple[int, ...]) -> None:
+    model = small(grid)
     counted = []
     for count in (8, 16):
         with use("torch"), FlopCounterMode(display=False) as counter:
-            model(torch.randn(count, 4, 1, 24, 16)).sum().backward()
+            model(torch.randn(count, 4, 1, *grid)).sum().backward()
         counted.append(counter.get_total_flops())
     h, layers, out = model.config.hidden_channels, model.config.n_layers, model.config.head_channels + 1
     # Gradients of weights are added up in place (`addmm_`), which PyTorch's counter does not see.
-    unseen = 24 * 16 * (layers * h * 2 * 2 * 2 * h + h * out + 2 * h * h)
-    expected = need(model.config, model.axis_scans((24, 16)), (1, 1)).products - unseen
+    unseen = math.prod(grid) * (layers * len(grid) * h * 2 * 2 * h + h * out + 2 * h * h)
+    expected = need(model.config, model.axis_scans(grid), (1,) * len(grid)).products - unseen
     assert (counted[1] - counted[0]) / 2 / 32 == pytest.approx(expected, rel=0.03)
 
 
