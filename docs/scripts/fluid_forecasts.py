@@ -54,7 +54,7 @@ def draw(dataset: str) -> None:
     name = SHIPPED.get(dataset, "")
     run = open_run(name if name and (BUNDLED / name).is_dir() else of_the_table(dataset, "SS-NO"))
     seen, error = median(run)
-    truth, forecast = seen.drawn(0, 0)
+    truth, forecast = (values[:, 0] for values in seen.drawn(0))
     data = run.load("test")
     path = animate(
         truth[seen.input_frames :],

@@ -41,6 +41,14 @@ def test_every_trajectory_and_field_gets_a_file(capsys: pytest.CaptureFixture[st
         assert picture.n_frames == 4
 
 
+def test_of_a_velocity_in_a_box_the_vorticity_is_animated_too(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("box.npy", np.random.default_rng(0).normal(size=(1, 2, 3, 4, 5, 6)))
+    names = [f"velocity_{axis}" for axis in "xyz"]
+    small = ["--animation.width", "200", "--animation.format", "gif"]
+    main(["data", "animate", "box.npy", "--axes", "batch time channel x y z", "--fields", *names, *small])
+    assert capsys.readouterr().out.split() == [f"animations/box-0-{name}.gif" for name in (*names, "vorticity")]
+
+
 def test_a_trajectory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["data", "animate", "flow.npz", *READ, "--trajectories", "3"])

@@ -38,6 +38,13 @@ def test_errors_are_drawn_with_their_spread_and_what_was_given() -> None:
     assert axes.get_yscale() == "log"
 
 
+@pytest.mark.parametrize(("until", "left"), [(1.0, 0.0), (8.0, 7.6)])
+def test_time_before_data_that_begin_late_is_left_out(until: float, left: float) -> None:
+    bands = {"a": Band([1.0] * 2, [0.5] * 2, [2.0] * 2)}
+    (axes,) = error_bands([until + 1, until + 2], bands, given_until=until).axes
+    assert axes.get_xlim()[0] == pytest.approx(left)
+
+
 def test_dark_pictures_have_light_ink_and_no_background() -> None:
     with dark():
         figure = error_bands([1.0, 2.0], {"a": Band([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])})
@@ -64,6 +71,13 @@ def test_spectra_show_first_and_last_time() -> None:
     figure = spectra(np.arange(9.0), energies, times=np.arange(5.0).tolist())
     assert [axes.get_title() for axes in figure.axes] == ["t = 0", "t = 2", "t = 4"]
     np.testing.assert_allclose(figure.axes[-1].lines[1].get_ydata(), energies["model"][4, 1:])
+
+
+def test_the_energy_of_the_mean_which_is_not_drawn_leaves_the_axis_alone() -> None:
+    energies = {"truth": RNG.uniform(1, 2, (2, 9))}
+    energies["truth"][:, 0] = 1e-9
+    bottom, _ = spectra(np.arange(9.0), energies, times=[0.0, 1.0]).axes[0].get_ylim()
+    assert bottom > 0.4
 
 
 def test_coverage_below_the_diagonal_is_drawn_there() -> None:

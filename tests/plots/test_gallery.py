@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ssno.plots.fields import gallery, velocity_channels, vorticity_magnitude
+from ssno.data.trajectories import Trajectories
+from ssno.plots.fields import as_drawn, gallery, velocity_channels, vorticity_magnitude
 from ssno.plots.style import colours
 
 
@@ -100,3 +101,20 @@ def test_vorticity_is_the_curl_whatever_the_axes_are_called() -> None:
     shear[1] = np.sin(at)[:, None, None]  # u_b(a), whose vorticity is cos(a) along c
     expected = np.broadcast_to(np.abs(np.cos(at))[:, None, None], (64, 4, 8))
     np.testing.assert_allclose(vorticity_magnitude(shear, [2 * np.pi, 1.0, 1.0]), expected, atol=2e-3)
+
+
+def test_boxes_are_drawn_as_planes_and_the_vorticity_seen_through_them() -> None:
+    points, fields = 8, ("velocity_x", "velocity_y", "velocity_z")
+    at = 2 * np.pi * np.arange(points) / points
+    state = np.zeros((1, 2, 3, points, points, points), np.float32)
+    state[0, :, 1] = np.sin(at)[:, None, None] * (at == at[2])  # v(x) in one plane z, and none in the middle
+    data = Trajectories.from_array(state, fields=fields, lengths=[2 * np.pi] * 3)
+    *components, spin = as_drawn(data, state[0], state[0, 1:])
+    assert [one.name for one in (*components, spin)] == [*fields, "vorticity"]
+    assert [values.shape for values in spin.values] == [(2, points, points), (1, points, points)]
+    np.testing.assert_array_equal(components[1].values[0], state[0, :, 1, :, :, 4])
+    assert spin.values[1].max() > 0.8
+    assert components[1].labels.titled("v").title == "v, middle z"
+    assert spin.labels.titled("spin").title == "spin, seen along z"
+    flat = Trajectories.from_array(state[..., 0], fields=fields, lengths=[2 * np.pi] * 2)
+    assert [one.labels.titled("u").title for one in as_drawn(flat, state[..., 0])] == ["u"] * 3

@@ -27,7 +27,7 @@ from ssno.data.splits import FRACTIONS
 from ssno.data.trajectories import Trajectories, trajectory_bytes
 from ssno.data.units import PhysicalUnits
 from ssno.plots.animation import DEFAULTS, AnimationOptions, moving_picture
-from ssno.plots.style import labels_of
+from ssno.plots.fields import as_drawn
 
 # `ssno data animate DATA`: trajectories as moving pictures, without a model.
 #
@@ -81,15 +81,15 @@ def draw(data: Trajectories, index: tuple[int, ...], folder: Path, options: Anim
     return [
         moving_picture(
             data,
-            fields[row, :, channel],
+            values,
             None,
             folder / f"{as_file_name(data.name)}-{number}-{as_file_name(field)}{options.suffix}",
             times=times,
-            labels=labels_of(data, channel).titled(f"{data.name}: {field} of trajectory {number}"),
+            labels=labels.titled(f"{data.name}: {field} of trajectory {number}"),
             options=options,
         )
         for row, number in enumerate(index)
-        for channel, field in enumerate(data.fields)
+        for field, [values], labels in as_drawn(data, fields[row])
     ]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,9 +21,9 @@ from ssno.forecasting.divergence import OnDivergence
 from ssno.forecasting.metrics import frame_errors
 from ssno.plots.animation import DEFAULTS, AnimationOptions, moving_picture
 from ssno.plots.curves import band_of, error_bands
-from ssno.plots.fields import still_picture
+from ssno.plots.fields import as_drawn, still_picture
 from ssno.plots.geometries import flow_pictures
-from ssno.plots.style import labels_of, save
+from ssno.plots.style import save
 from ssno.runs.checkpoint import ROLLOUT
 from ssno.runs.load import folder_for
 from ssno.runs.open import open_run
@@ -81,22 +80,11 @@ def rollout(
         seen = make_examples(opened.forecaster, trajectories, index, on_divergence=on_divergence)
     folder = folder_for(opened.folder, ROLLOUT) if out is None else out
     suffix = "" if resolution is None else f"-{resolution}"
+    how: dict[str, Any] = {"model": opened.name, "draw": draw, "animate": animate, "animation": animation}
     pictures = [
         picture
         for row in range(len(index))
-        for channel in range(len(trajectories.fields))
-        for picture in draw_one(
-            seen,
-            trajectories,
-            row,
-            channel,
-            folder,
-            f"{split}{suffix}",
-            model=opened.name,
-            draw=draw,
-            animate=animate,
-            animation=animation,
-        )
+        for picture in draw_one(seen, trajectories, row, folder, f"{split}{suffix}", **how)
     ]
     errors = seen.step_errors()
     if draw and len(seen.predicted_times) > 1:
@@ -128,7 +116,6 @@ def draw_one(
     seen: Examples,
     data: Trajectories,
     row: int,
-    channel: int,
     folder: Path,
     label: str,
     *,
@@ -137,25 +124,25 @@ def draw_one(
     animate: bool,
     animation: AnimationOptions,
 ) -> list[Path]:
-    """Panels and animation of one field of one trajectory; of a cloud, pictures of the pressure."""
+    """Panels and animations of the fields of one trajectory; of a cloud, pictures of the pressure."""
+    start = f"{label}-{seen.indices[row]}"
     if data.geometry.has_wall:
-        if not draw or data.fields[channel] != "p":
+        if not draw or "p" not in data.fields:
             return []
         found = flow_pictures(data, seen.indices[row], seen.forecast[row, -1])
-        return [save(make(), folder / f"{label}-{seen.indices[row]}-{name}.png") for name, make in found.items()]
-    name = f"{label}-{seen.indices[row]}" + (f"-{as_file_name(data.fields[channel])}" if len(data.fields) > 1 else "")
-    truth, forecast = seen.drawn(row, channel)
-    errors = field_errors(seen, row, channel)
-    title = title_of(seen, row, errors, model=model, field=data.fields[channel])
-    labels = labels_of(data, channel).titled(title)
+        return [save(make(), folder / f"{start}-{name}.png") for name, make in found.items()]
     made = []
-    if draw:
-        figure = still_picture(data, truth, forecast, times=seen.times, labels=labels)
-        made.append(save(figure, folder / f"{name}.png"))
-    if animate:
-        path, predicted = folder / f"{name}{animation.suffix}", truth[seen.input_frames :]
-        moving = partial(moving_picture, times=seen.predicted_times, labels=labels, errors=errors, options=animation)
-        made.append(moving(data, predicted, forecast, path))
+    for channel, (field, (truth, forecast), labels) in enumerate(as_drawn(data, *seen.drawn(row))):
+        name = f"{start}-{as_file_name(field)}" if len(data.fields) > 1 else start
+        errors = field_errors(seen, row, channel) if channel < len(data.fields) else None
+        labels = labels.titled(title_of(seen, row, errors, model=model, field=field))
+        if draw:
+            figure = still_picture(data, truth, forecast, times=seen.times, labels=labels)
+            made.append(save(figure, folder / f"{name}.png"))
+        if animate:
+            path, predicted = folder / f"{name}{animation.suffix}", truth[seen.input_frames :]
+            told: dict[str, Any] = {"labels": labels, "errors": errors, "options": animation}
+            made.append(moving_picture(data, predicted, forecast, path, times=seen.predicted_times, **told))
     return made
 
 
@@ -165,11 +152,11 @@ def field_errors(seen: Examples, row: int, channel: int) -> list[float]:
     return frame_errors(forecast, truth)[0].tolist()
 
 
-def title_of(seen: Examples, row: int, errors: Sequence[float], *, model: str, field: str) -> str:
-    """What is drawn, its mean error, and where the forecast diverged."""
+def title_of(seen: Examples, row: int, errors: Sequence[float] | None, *, model: str, field: str) -> str:
+    """What is drawn, its mean error where it is a predicted field, and where the forecast diverged."""
     index = seen.indices[row]
     lost = next((one.step for one in seen.divergences if one.trajectory == index), None)
-    good = errors[:lost]
+    good = (errors or ())[:lost]
     error = f", relative error {number(sum(good) / len(good))}" if good else ""
     return f"{model}: {field} of trajectory {index}{error}" + ("" if lost is None else f", diverged at step {lost + 1}")
 

@@ -41,12 +41,12 @@ class Examples:
         mask = None if self.mask is None else self.mask[rows]
         return Examples(tuple(indices), self.truth[rows], self.forecast[rows], self.times, mask)
 
-    def drawn(self, row: int, channel: int) -> tuple[np.ndarray, np.ndarray]:
-        """Truth and forecast of one field of one trajectory for figures: NaN where there are no data."""
-        truth, forecast = self.truth[row, :, channel].numpy(), self.forecast[row, :, channel].numpy()
+    def drawn(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Truth and forecast of one trajectory for figures: NaN where there are no data."""
+        truth, forecast = self.truth[row].numpy(), self.forecast[row].numpy()
         if self.mask is None:
             return truth, forecast
-        gaps = self.mask[row].numpy()
+        gaps = self.mask[row, :, None].numpy()
         return np.where(gaps, np.nan, truth), np.where(gaps[self.input_frames :], np.nan, forecast)
 
     @property

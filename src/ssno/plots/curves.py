@@ -49,8 +49,10 @@ def error_bands(
             axes.fill_between(times, band.lower, band.upper, color=colour, alpha=0.2, linewidth=0)
             axes.plot(times, band.middle, color=colour, label=name, marker="o", markersize=2.5)
         if given_until is not None:
-            axes.axvspan(0, given_until, color="0.5", alpha=0.15, linewidth=0, label="input", zorder=0)
-            axes.set_xlim(left=0)
+            late = 2 * given_until > times[-1]  # data that begin long after 0
+            left = given_until - 0.2 * (times[-1] - given_until) if late else 0.0
+            axes.axvspan(left, given_until, color="0.5", alpha=0.15, linewidth=0, label="input", zorder=0)
+            axes.set_xlim(left=left)
         axes.set(title=title, xlabel=time_label, ylabel=label)
         logarithmic(axes)
         axes.legend(fontsize=8)
@@ -178,7 +180,7 @@ def spectra(
         top = max(float(np.nanmax(values[np.isfinite(values)], initial=1e-30)) for values in energies.values())
         if TRUTH in energies:
             top = min(top, ABOVE_TRUTH * float(energies[TRUTH].max()))
-        low = min(float(values[values > 0].min(initial=top)) for values in energies.values())
+        low = min(float(drawn[drawn > 0].min(initial=top)) for values in energies.values() for drawn in [values[:, 1:]])
         if top > 0:
             row[0].set_ylim(max(low / 2, top * 10.0**-DECADES), top * 3)
         row[0].set_ylabel("energy")

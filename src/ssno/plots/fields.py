@@ -7,6 +7,7 @@ Axes: n trajectory, t frame, s predicted frame, c field, then the grid. Frames h
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +16,18 @@ from jaxtyping import Float
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import NO_UNITS, PhysicalUnits, labelled, measured
 from ssno.plots.geometries import sphere_panels
-from ssno.plots.style import PLAIN, Figure, Labels, colours, comparison, evenly_spaced, few_ticks, look, show_image
+from ssno.plots.style import (
+    PLAIN,
+    Figure,
+    Labels,
+    colours,
+    comparison,
+    evenly_spaced,
+    few_ticks,
+    labels_of,
+    look,
+    show_image,
+)
 
 FRAMES, FIELDS = 5, 4
 LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
@@ -103,7 +115,7 @@ def still_picture(
 ) -> Figure:
     """The figure that suits the grid of `data`: a forecast of the last frames beside the truth.
 
-    In one dimension the input frames are drawn too.
+    In one dimension the input frames are drawn too; of a box, planes that `as_drawn` gives.
     """
     lengths = [axis.length for axis in data.axes]
     if len(lengths) == 1:
@@ -111,10 +123,36 @@ def still_picture(
     truth, times = truth[-len(forecast) :], times[-len(forecast) :]
     if data.geometry.map_axes:
         return sphere_panels(truth, forecast, times=times, labels=labels)
-    if len(lengths) == 3:
-        middle = truth.shape[-1] // 2
-        truth, forecast = truth[..., middle], forecast[..., middle]
     return frame_panels(truth, forecast, times=times, lengths=lengths, labels=labels)
+
+
+class DrawnField(NamedTuple):
+    """A field in one or two dimensions, as pictures show it, and what it is called in names of files."""
+
+    name: str
+    values: list[np.ndarray]
+    labels: Labels
+
+
+def as_drawn(data: Trajectories, *states: Float[np.ndarray, "..."]) -> list[DrawnField]:
+    """The fields of some arrays of frames, channels before the grid, as pictures show them.
+
+    Of a box they are the middle plane of the last axis and, of a velocity, the vorticity seen along it: the largest
+    magnitude along each line of sight.
+    """
+    last, channels, box = data.axes[-1], -1 - len(data.axes), len(data.axes) == 3
+    planes = [np.take(state, last.points // 2, axis=-1) if box else state for state in states]
+    middle = f"middle {last.name}" if box else ""
+    found = [
+        DrawnField(name, [np.take(s, c, channels + box) for s in planes], replace(labels_of(data, c), where=middle))
+        for c, name in enumerate(data.fields)
+    ]
+    if box and (flow := velocity_channels(data.fields, [axis.name for axis in data.axes])):
+        lengths = [axis.length for axis in data.axes]
+        seen = [np.fmax.reduce(vorticity_magnitude(np.take(s, flow, channels), lengths), axis=-1) for s in states]
+        labels = Labels("|vorticity|", labels_of(data).axes, data.units.time, where=f"seen along {last.name}")
+        found.append(DrawnField("vorticity", seen, labels))
+    return found
 
 
 class Panel(NamedTuple):
@@ -205,9 +243,8 @@ def vorticity_magnitude(
     """|curl u| by differences of neighbours, across the edges as in a periodic box."""
 
     def slope(component: int, axis: int) -> np.ndarray:
-        values, place = velocity[..., component, :, :, :], axis - 3
-        step = 2 * lengths[axis] / values.shape[place]
-        return (np.roll(values, -1, place) - np.roll(values, 1, place)) / step
+        values, step = velocity[..., component, :, :, :], 2 * lengths[axis] / velocity.shape[axis - 3]
+        return (np.roll(values, -1, axis - 3) - np.roll(values, 1, axis - 3)) / step
 
     pairs = ((2, 1), (0, 2), (1, 0))
     return np.sqrt(sum((slope(i, j) - slope(j, i)) ** 2 for i, j in pairs))

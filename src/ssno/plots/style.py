@@ -113,6 +113,7 @@ class Labels:
     time_unit: str = ""
     title: str = ""
     unit: str = ""
+    where: str = ""  # which plane of a box is drawn
 
     @property
     def scale(self) -> str:
@@ -128,8 +129,8 @@ class Labels:
         return measured(f"t = {time:.5g}", self.time_unit)
 
     def titled(self, title: str) -> "Labels":
-        """The same under a title."""
-        return replace(self, title=title)
+        """The same under a title, which also says what part is drawn."""
+        return replace(self, title=", ".join(filter(None, (title, self.where))))
 
 
 PLAIN = Labels()

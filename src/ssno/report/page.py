@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,10 +31,9 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import CORRELATED, VALID, energy_spectrum
 from ssno.forecasting.scores import Scores
 from ssno.plots.curves import Band, calibration_plot, ensemble_bands, error_bands, loss_curves, spectra
-from ssno.plots.fields import still_picture
+from ssno.plots.fields import DrawnField, as_drawn, still_picture
 from ssno.plots.geometries import flow_pictures
 from ssno.plots.modes import inspection_figures
-from ssno.plots.style import labels_of
 from ssno.report.player import player_data
 from ssno.report.provenance import repeat_commands, settings
 from ssno.report.template import Picture, data_uri, picture, render
@@ -394,8 +394,12 @@ def forecasts(report: RunReport) -> dict[str, Any]:
     if data.geometry.has_wall:
         found = flow_pictures(data, seen.indices[0], seen.forecast[0, -1])
         return {"player": None, "stills": [picture(draw, f"{name}, {label}") for name, draw in found.items()]}
-    truth, forecast = seen.truth[0, :, 0].numpy(), seen.forecast[0, :, 0].numpy()
-    title = f"{report.run.name}: {data.fields[0]}, {label}"
-    labels = labels_of(data).titled(title)
-    still = picture(lambda: still_picture(data, truth, forecast, times=seen.times, labels=labels), title, format="png")
-    return {"player": player_data(seen, data, report.labels), "stills": [still]}
+
+    def still(one: DrawnField) -> Picture:
+        labels = one.labels.titled(f"{report.run.name}: {one.name}, {label}")
+        draw = partial(still_picture, data, *one.values, times=seen.times, labels=labels)
+        return picture(draw, labels.title, format="png")
+
+    drawn = as_drawn(data, seen.truth[0].numpy(), seen.forecast[0].numpy())
+    stills = [still(drawn[0]), *map(still, drawn[len(data.fields) :])]  # the first field, and of a box the vorticity
+    return {"player": player_data(seen, data, report.labels), "stills": stills}

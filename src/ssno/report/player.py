@@ -16,6 +16,7 @@ from jaxtyping import Float, UInt8, UInt16
 
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.examples import Examples
+from ssno.plots.fields import as_drawn
 from ssno.plots.style import DIFFERENCE_MAP, colours
 
 MAX_POINTS, MAX_FRAMES, MAX_FIELDS = 128, 120, 4
@@ -25,16 +26,16 @@ NOT_FINITE = 65535
 def player_data(examples: Examples, data: Trajectories, labels: Mapping[int, str]) -> dict[str, Any]:
     """What the page's script needs, as JSON values; `labels` names trajectories by their index.
 
-    At most 128 points along an axis, 120 frames and 4 fields; in three dimensions the middle plane of the last axis.
+    At most 128 points along an axis, 120 frames and 4 fields, of a box in planes.
     """
     truth, forecast = examples.truth.numpy(), examples.forecast.numpy()
     shown = np.concatenate([truth[:, : examples.input_frames], forecast], axis=1)
     every = -(-len(examples.times) // MAX_FRAMES)
-    truth, shown = (_thinned(values, every) for values in (truth, shown))
     errors = np.concatenate([np.zeros((len(truth), examples.input_frames)), examples.step_errors().numpy()], axis=1)
-    fields = []
-    for channel in range(truth.shape[2]):
-        values, other = truth[:, :, channel], shown[:, :, channel]
+    drawn, fields = as_drawn(data, truth, shown)[:MAX_FIELDS], []
+    for one in drawn:
+        steps = (1, every, *(-(-points // MAX_POINTS) for points in one.values[0].shape[2:]))
+        values, other = (values[tuple(slice(None, None, step) for step in steps)] for values in one.values)
         low, high = float(values.min()), float(values.max())
         margin = 0.5 * (high - low) or 0.5
         low, high = low - margin, high + margin
@@ -52,18 +53,18 @@ def player_data(examples: Examples, data: Trajectories, labels: Mapping[int, str
             }
         )
     return {
-        "grid": list(truth.shape[3:]),
-        "lengths": [axis.length for axis in data.axes][: len(truth.shape[3:])],
+        "grid": list(values.shape[2:]),
+        "lengths": [axis.length for axis in data.axes][: values.ndim - 2],
         "times": [float(time) for time in examples.times[::every]],
         "input_frames": -(-examples.input_frames // every),
         "labels": [labels.get(index, f"trajectory {index}") for index in examples.indices],
         "errors": [[round(float(e), 5) if np.isfinite(e) else None for e in row] for row in errors[:, ::every]],
-        "fields": list(data.fields)[:MAX_FIELDS],
+        "fields": [", ".join(filter(None, (one.name, one.labels.where))) for one in drawn],
         "axis": data.axes[0].name,
         "units": {
             "time": data.units.time,
             "axis": data.units.axes.get(data.axes[0].name, ""),
-            "fields": [data.units.fields.get(name, "") for name in data.fields[:MAX_FIELDS]],
+            "fields": [one.labels.unit for one in drawn],
         },
         "differences": _colour_table(DIFFERENCE_MAP),
         "values": fields,
@@ -75,13 +76,6 @@ def quantised(values: Float[np.ndarray, "..."], low: float, high: float) -> UInt
     finite = np.isfinite(values)
     scaled = np.clip((np.where(finite, values, 0.0) - low) / (high - low), 0.0, 1.0) * (NOT_FINITE - 1)
     return np.where(finite, np.rint(scaled), NOT_FINITE).astype("<u2")
-
-
-def _thinned(values: Float[np.ndarray, "n t c *grid"], every: int) -> Float[np.ndarray, "n f c *coarse"]:
-    if values.ndim == 6:
-        values = values[..., values.shape[-1] // 2]
-    steps = tuple(slice(None, None, -(-points // MAX_POINTS)) for points in values.shape[3:])
-    return values[(slice(None), slice(None, None, every), slice(MAX_FIELDS), *steps)]
 
 
 def _worst(difference: Float[np.ndarray, "..."], *, floor: float) -> float:
