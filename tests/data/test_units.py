@@ -12,9 +12,10 @@ from scipy.io import netcdf_file
 from ssno.cli.main import main
 from ssno.data.convert import convert_data, split_sets
 from ssno.data.load import load_dataset
+from ssno.data.readers.arrays import clean_unit, unit_of
 from ssno.data.readers.registry import open_file
 from ssno.data.trajectories import concatenate
-from ssno.data.units import NO_UNITS, PhysicalUnits, clean_unit, labelled, measured, merged, unit_of
+from ssno.data.units import NO_UNITS, PhysicalUnits, labelled, measured, merged
 from ssno.plots.curves import Band, error_bands, spectra
 from ssno.plots.fields import gallery
 

@@ -24,7 +24,7 @@ from ssno.data.readers.plain import cut_to_shortest, natural_order
 from ssno.data.readers.protocol import WHOLE, ReadOptions, is_well, read_options
 from ssno.data.readers.public import chunks_of
 from ssno.data.readers.registry import examine, is_zarr, open_contents
-from ssno.data.remote import is_url, listed
+from ssno.data.remote import listed
 from ssno.data.sandbox.parent import check_regular, why_not_regular
 from ssno.data.splits import FRACTIONS, SPLITS, holdout, split_trajectories
 from ssno.data.trajectories import DEFAULT_LIMIT, NAN, Indices, Trajectories, concatenate
@@ -145,6 +145,11 @@ def _split_of(
         raise DataError(f"{path} has no split {split!r}, only {', '.join(found)}.")
     pieces = view(found[WHOLE])
     return pieces.select(indices=split_trajectories(len(pieces), FRACTIONS if splits is None else splits)[split])
+
+
+def is_url(name: str | Path) -> bool:
+    """Whether a name has a protocol, as s3:// has."""
+    return "://" in str(name)
 
 
 def find(name_or_path: str | Path, *, root: Path, preset: str | None, viscosity: float | None) -> Path:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from ssno.base import byte_size
 from ssno.base.atomic_write import cache_folder
 from ssno.data.errors import DataError
-from ssno.data.readers.arrays import Stamp
+from ssno.data.readers.arrays import STAND_INS, Stamp
 
 SWITCH, USUAL_GB = "SSNO_CACHE_GB", "50"
 PIECE = 8 * 2**20
@@ -52,21 +52,6 @@ class RemoteStamp(Stamp):
             else:
                 make_room(self.path.parent, self.size)
                 fetch(self.url, self.path, size=self.size)
-
-
-_known: dict[Path, RemoteStamp] = {}
-"""The empty files, and what they stand for."""
-
-
-def stamp_of(path: Path) -> Stamp:
-    """The stamp of a file on the disk, or of the remote one that an empty file stands for."""
-    real = path.resolve()
-    return _known.get(real) or Stamp.of(real)
-
-
-def is_url(name: str | Path) -> bool:
-    """Whether a name has a protocol, as s3:// has."""
-    return "://" in str(name)
 
 
 @lru_cache(maxsize=64)
@@ -100,7 +85,7 @@ def listed(url: str) -> Path:
             file.truncate(size)
         version = sha256(repr((system.unstrip_protocol(path), sorted(about.items()))).encode()).hexdigest()
         copy = cache_folder() / "remote" / f"{version}{local.suffix.lower()}"
-        _known[local.resolve()] = RemoteStamp(copy, size, 0, 0, system.unstrip_protocol(path))
+        STAND_INS[local.resolve()] = RemoteStamp(copy, size, 0, 0, system.unstrip_protocol(path))
     return place / name
 
 

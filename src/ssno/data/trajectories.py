@@ -478,7 +478,7 @@ def concatenate(sets: Sequence[Trajectories]) -> Trajectories:
     offsets = np.cumsum([0, *(len(data.parts) for data in sets[:-1])])
     rows = [data.rows + np.array([offset, 0, 0]) for data, offset in zip(sets, offsets, strict=True)]
     shared = set.intersection(*(set(data.parameters) for data in sets))
-    units, remarks = merged([data.units for data in sets])
+    units, remarks = merged([data.units for data in sets]) if len(sets) > 1 else (first.units, [])
     return replace(
         first,
         parts=tuple(part for data in sets for part in data.parts),

@@ -1,18 +1,7 @@
-"""Units of measure that a file states for its fields, axes and times: "m s-1", "degrees_east", "s".
+"""Units of measure of fields, axes and times, as `ssno.data.readers.arrays.unit_of` reads them: "m s-1"."""
 
-A unit is text out of a file that ends up in tables, pictures, pages and other files, so it is taken only if it is short
-and made of what units are made of (`unit_of`): no markup, no mathematical typesetting, no escape sequence.
-"""
-
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-KEYS = ("units", "unit")
-LONGEST = 32
-NO_UNIT = {"", "1", "-", "none", "unitless", "dimensionless", "nondimensional", "non-dimensional"}
-UNIT = re.compile(r"[^\W_][\w */^+.,()%°·⋅⁻−'-]*|[%°]\w?")
 
 
 @dataclass(frozen=True)
@@ -48,27 +37,6 @@ def labelled(name: str, unit: str) -> str:
 def measured(number: str, unit: str) -> str:
     """A number with its unit, if it has one."""
     return f"{number} {unit}" if unit else number
-
-
-def unit_of(attributes: Mapping[str, Any]) -> str:
-    """The unit that attributes of an array state; "" if none, or none that can be shown.
-
-    Of "seconds since 2000-01-01" (NetCDF's calendars) the unit is what stands before "since".
-    """
-    for key in KEYS:
-        stated = attributes.get(key)
-        if isinstance(stated, list) and len(stated) == 1:  # HDF5 has lists of one text
-            stated = stated[0]
-        if isinstance(stated, str):
-            return clean_unit(stated)
-    return ""
-
-
-def clean_unit(stated: str) -> str:
-    """Text as a unit, "" if it is none."""
-    unit = " ".join(stated[: 8 * LONGEST].split()).partition(" since ")[0]
-    fine = len(unit) <= LONGEST and unit.lower() not in NO_UNIT and UNIT.fullmatch(unit)
-    return unit if fine else ""
 
 
 def merged(several: Sequence[PhysicalUnits]) -> tuple[PhysicalUnits, list[str]]:

@@ -276,7 +276,7 @@ class BatchSource:
                 f"`shuffle_buffer` is {buffer} and `grids` {tuple(grids)}: a buffer holds trajectories on one grid. "
                 "Leave one of them out."
             )
-        self.block = block_size(data, buffer)
+        self.block = block_size(data, buffer) if buffer else 0
         self.reading = Reading()
         self.schedule = _Schedule()
         self.loader: DataLoader[Any] | None = None

@@ -11,20 +11,21 @@ without parts that could be read alone are in `ssno.data.sandbox.parent`.
 import abc
 import mmap
 import os
+import re
+import zlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import h5py
 import numpy as np
-from jaxtyping import Int
 
 from ssno.data.errors import DataError
-from ssno.data.sandbox.hdf5 import check_inflation
 
 # Numbers as NetCDF's conventions pack them: value = scale_factor * stored + add_offset, and numbers for none.
 
@@ -81,8 +82,38 @@ def _real(values: np.ndarray) -> np.ndarray:
 
 UNPACKED = Packing()
 
+# Units of measure, as attributes state them: "m s-1", "degrees_east". They are text out of a file that ends up in
+# tables, pictures, pages and other files, so a unit is taken only if it is short and made of what units are made of: no
+# markup, no mathematical typesetting, no escape sequence.
 
-Rows = slice | Int[np.ndarray, " n"]  # arrays of rows only for arrays in memory
+KEYS = ("units", "unit")
+LONGEST = 32
+NO_UNIT = {"", "1", "-", "none", "unitless", "dimensionless", "nondimensional", "non-dimensional"}
+UNIT = re.compile(r"[^\W_][\w */^+.,()%°·⋅⁻−'-]*|[%°]\w?")
+
+
+def unit_of(attributes: Mapping[str, Any]) -> str:
+    """The unit that attributes of an array state; "" if none, or none that can be shown.
+
+    Of "seconds since 2000-01-01" (NetCDF's calendars) the unit is what stands before "since".
+    """
+    for key in KEYS:
+        stated = attributes.get(key)
+        if isinstance(stated, list) and len(stated) == 1:  # HDF5 has lists of one text
+            stated = stated[0]
+        if isinstance(stated, str):
+            return clean_unit(stated)
+    return ""
+
+
+def clean_unit(stated: str) -> str:
+    """Text as a unit, "" if it is none."""
+    unit = " ".join(stated[: 8 * LONGEST].split()).partition(" since ")[0]
+    fine = len(unit) <= LONGEST and unit.lower() not in NO_UNIT and UNIT.fullmatch(unit)
+    return unit if fine else ""
+
+
+Rows = slice | np.ndarray  # arrays of rows only for arrays in memory
 Selection = tuple[Rows, ...]
 MAX_OPEN_FILES = 64
 SCATTERED = 16
@@ -134,6 +165,16 @@ class Stamp:
             raise DataError(f"{self.shown} can no longer be read ({error.strerror}).") from error
         if now != self:
             raise DataError(f"{self.shown} was changed after it was opened. Load the dataset again.")
+
+
+STAND_INS: dict[Path, Stamp] = {}
+"""Empty files, and the stamps of the remote files that they stand for (`ssno.data.remote`)."""
+
+
+def stamp_of(path: Path) -> Stamp:
+    """The stamp of a file on the disk, or of the remote one that an empty file stands for."""
+    real = path.resolve()
+    return STAND_INS.get(real) or Stamp.of(real)
 
 
 @dataclass(frozen=True)
@@ -239,6 +280,45 @@ class MappedArray(FileArray):
 def rows_of(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
     """Strides in bytes of an array stored row by row."""
     return tuple(np.dtype(dtype).itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+# Chunks of HDF5 datasets that become more than they say when they are decompressed.
+#
+# HDF5 inflates a chunk to wherever its bytes lead and compares sizes afterwards, so 40 MB can ask for 40 GB. Deflate
+# makes at most 1032 bytes out of one: chunks of up to 1 MiB are harmless, larger ones are inflated here first, up to
+# the size that the dataset declares.
+
+DEFLATE = 1
+HARMLESS = 2**20
+SLACK = 2**16  # bytes that filters may add to incompressible numbers
+
+
+def filters_of(node: h5py.Dataset) -> list[int]:
+    """Numbers of the filters that a dataset's chunks go through."""
+    settings = node.id.get_create_plist()
+    return [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+
+
+def check_inflation(node: h5py.Dataset, selection: tuple[slice, ...], known: set[tuple[int, ...]]) -> None:
+    """Raise `OSError` if a chunk under a selection inflates beyond its size; `known` ones are not looked at again."""
+    if node.chunks is None or DEFLATE not in filters_of(node):
+        return
+    declared = prod(node.chunks) * node.dtype.itemsize
+    if declared + declared // 64 + SLACK <= HARMLESS:
+        return
+    ranges = []
+    for part, length, chunk in zip(selection, node.shape, node.chunks, strict=True):
+        start, stop, _ = part.indices(length)
+        ranges.append(range(start // chunk * chunk, stop, chunk))
+    for offset in product(*ranges):
+        if offset in known:
+            continue
+        mask, stored = node.id.read_direct_chunk(offset)
+        if len(stored) > HARMLESS and not mask >> filters_of(node).index(DEFLATE) & 1:
+            inflated = zlib.decompressobj().decompress(stored, declared + SLACK)
+            if len(inflated) == declared + SLACK:
+                raise OSError(f"the chunk at {offset} becomes more than the {declared} bytes that it should have")
+        known.add(offset)
 
 
 @lru_cache(maxsize=1024)

@@ -15,11 +15,10 @@ from jaxtyping import Float
 
 from ssno.data.errors import DataError
 from ssno.data.grids import axis_from_coordinates, box, uniform_step
-from ssno.data.readers.arrays import MemoryArray
+from ssno.data.readers.arrays import MemoryArray, unit_of
 from ssno.data.readers.blocks import MEANING, Block, Pattern
 from ssno.data.readers.protocol import ReadOptions
 from ssno.data.sandbox.parent import Contents, StoredArray
-from ssno.data.units import unit_of
 from ssno.pde.geometry import Axis
 
 # Which arrays of a file are coordinates, of which axis, and the axes of the grid that they describe.

@@ -15,7 +15,7 @@ import numpy as np
 
 from ssno.data.context import NONE
 from ssno.data.errors import DataError
-from ssno.data.readers.arrays import MemoryArray
+from ssno.data.readers.arrays import MemoryArray, unit_of
 from ssno.data.readers.axes import (
     COORDINATES,
     STEP,
@@ -37,7 +37,6 @@ from ssno.data.readers.suggest import suggest_axes
 from ssno.data.sandbox.parent import Contents, StoredArray
 from ssno.data.splits import SPLITS
 from ssno.data.trajectories import NAN, Trajectories, concatenate
-from ssno.data.units import unit_of
 
 NAMELESS = "array"  # what examiners call the one array of a file that has no names
 TAKES = frozenset(field.name for field in fields(ReadOptions)) - {"viscosity"}

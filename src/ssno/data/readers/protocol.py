@@ -14,11 +14,10 @@ import numpy as np
 from ssno.base.checks import unknown_name
 from ssno.data.errors import DataError
 from ssno.data.grids import Periodic, axis_from_coordinates
-from ssno.data.readers.arrays import LayerArray, LazyArray
+from ssno.data.readers.arrays import LayerArray, LazyArray, unit_of
 from ssno.data.readers.blocks import Block, Part, Pattern
 from ssno.data.sandbox.parent import Contents, StoredArray
 from ssno.data.trajectories import Trajectories
-from ssno.data.units import unit_of
 from ssno.pde.geometry import CARTESIAN, GEOMETRIES, Axis
 
 WHOLE = "all"

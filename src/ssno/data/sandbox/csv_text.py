@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from ssno.data.errors import DataError
+from ssno.data.readers.arrays import clean_unit
 from ssno.data.sandbox.report import Record, Report
-from ssno.data.units import clean_unit
 
 SUFFIXES = (".csv", ".tsv")
 LARGEST = 128 * 2**20

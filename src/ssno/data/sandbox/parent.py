@@ -29,8 +29,17 @@ from jaxtyping import Num
 
 from ssno.base import byte_size, did_you_mean
 from ssno.data.errors import DataError
-from ssno.data.readers.arrays import FileArray, H5Array, LazyArray, MappedArray, MemoryArray, Packing, Selection, Stamp
-from ssno.data.remote import stamp_of
+from ssno.data.readers.arrays import (
+    FileArray,
+    H5Array,
+    LazyArray,
+    MappedArray,
+    MemoryArray,
+    Packing,
+    Selection,
+    Stamp,
+    stamp_of,
+)
 from ssno.data.sandbox.report import Record, whole_limit
 
 # Which files of a folder may be opened: regular ones that lie in it.
