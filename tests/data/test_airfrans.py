@@ -18,7 +18,7 @@ from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 from ssno.data.readers.airfrans import case_fields, contour_order, inlet_of, open_airfrans, open_file
 from ssno.data.readers.inspection import inspect_data
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.sandbox.parent import contents_of
 from ssno.data.sandbox.vtk_xml import read_vtk
 from ssno.data.trajectories import Trajectories

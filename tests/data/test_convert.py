@@ -12,7 +12,7 @@ from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 from ssno.data.manifest import verify
 from ssno.data.readers.inspection import open_sets
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.pde.geometry import POINT_CLOUD, SPHERE
 

@@ -7,8 +7,7 @@ from scipy.io import savemat
 
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import examine, open_file, reader_for
+from ssno.data.readers.registry import ReadOptions, examine, open_file, reader_for
 from ssno.data.sandbox import parent as whole_arrays
 from ssno.data.windows import Window, context_at_steps, dataset_conventions
 

@@ -9,7 +9,7 @@ from ssno.base.terminal import Console
 from ssno.cli.data_inspect import show
 from ssno.data.errors import DataError
 from ssno.data.readers.inspection import duplicates, frame_hashes, frozen, inspect_data, leak, wall
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.readers.suggest import suggest_axes
 from ssno.data.trajectories import Trajectories
 

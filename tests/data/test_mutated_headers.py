@@ -21,7 +21,7 @@ from tests.data.airfrans_files import Encoding, Writer, write_airfrans
 from ssno.cli.main import is_mistake
 from ssno.data.load import is_airfrans, load_dataset, open_folder
 from ssno.data.readers.airfrans import case_fields, open_airfrans
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.sandbox.parent import _examined
 
 VALUES: list[Any] = [

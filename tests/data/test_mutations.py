@@ -13,8 +13,7 @@ from tests.data.open_files import close_files
 from ssno.data.datasets import build_plan
 from ssno.data.errors import DataError
 from ssno.data.generation import generate
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import open_contents
+from ssno.data.readers.registry import ReadOptions, open_contents
 from ssno.data.sandbox.parent import _examined, contents_of
 
 PATIENCE = 20.0  # seconds of computing, here and in child processes, each of which may take two

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from ssno.data.errors import DataError
-from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.public import viscosity_in
-from ssno.data.readers.registry import examine, open_file, reader_for
+from ssno.data.readers.registry import ReadOptions, examine, open_file, reader_for
 
 
 def everything(data):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssno.data.readers.inspection import WINDOW, coarseness, inspect_data, open_sets, sampled, spread
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.trajectories import Trajectories
 
 MIB = 2**20

@@ -8,7 +8,7 @@ from tests.data.own_files import VALUES, grouped, ramps, save
 from ssno.data.errors import DataError
 from ssno.data.load import load_dataset
 from ssno.data.readers.inspection import inspect_data
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 
 
 def test_times_and_coordinates_can_be_named(tmp_path) -> None:

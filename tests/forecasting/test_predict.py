@@ -20,7 +20,7 @@ from ssno.data.errors import DataError
 from ssno.data.load import DataOptions, load_dataset, same_options
 from ssno.data.normalise import fit
 from ssno.data.readers.inspection import inspect_data
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.storage import FrameWriter, Layout
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import PhysicalUnits

@@ -21,8 +21,8 @@ from ssno.data.load import DataOptions, parse_index
 from ssno.data.manifest import Verification
 from ssno.data.manifest import verify as verify_dataset
 from ssno.data.readers.inspection import open_sets
-from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS as READ_DEFAULTS
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.splits import FRACTIONS
 from ssno.data.trajectories import Trajectories, trajectory_bytes
 from ssno.data.units import PhysicalUnits

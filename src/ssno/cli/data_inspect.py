@@ -16,8 +16,7 @@ from rich.text import Text
 from ssno.base.formatting import stem
 from ssno.base.terminal import Console
 from ssno.data.readers.inspection import MOST, Inspection, inspect_data, sampled
-from ssno.data.readers.protocol import WHOLE, ReadOptions
-from ssno.data.readers.registry import DEFAULTS
+from ssno.data.readers.registry import DEFAULTS, WHOLE, ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import measured
 from ssno.plots.fields import gallery

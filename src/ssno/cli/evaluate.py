@@ -12,8 +12,7 @@ from ssno.base.memory import peak_memory
 from ssno.base.terminal import Console
 from ssno.cli.options import other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step
 from ssno.data.load import DataOptions
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import DEFAULTS
+from ssno.data.readers.registry import DEFAULTS, ReadOptions
 from ssno.evaluation.evaluate import (
     choose,
     described_by,

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from ssno.base.terminal import Console
 from ssno.cli.main import say
 from ssno.data.load import DataOptions
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.forecasting.divergence import Departure, Divergence, ForecastDiverged, divergence_lines, horizon_words
 from ssno.runs.open import RunFolder

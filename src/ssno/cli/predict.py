@@ -10,8 +10,7 @@ from rich.table import Table
 from ssno.base import cost_rows, to_text
 from ssno.base.terminal import Console
 from ssno.cli.options import exits_without_frames, progress, tell, warn_of_horizon, warn_of_other_data
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import DEFAULTS
+from ssno.data.readers.registry import DEFAULTS, ReadOptions
 from ssno.data.storage import block_frames
 from ssno.data.units import measured
 from ssno.export import open_exported

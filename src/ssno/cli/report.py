@@ -7,8 +7,7 @@ import tyro
 
 from ssno.base import byte_size, to_text
 from ssno.cli.options import other_data, warn_of_other_data
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import DEFAULTS
+from ssno.data.readers.registry import DEFAULTS, ReadOptions
 from ssno.evaluation.evaluate import choose
 from ssno.report.make import make_report
 from ssno.runs.open import open_run

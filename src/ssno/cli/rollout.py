@@ -12,8 +12,8 @@ from ssno.base import to_text
 from ssno.base.formatting import as_file_name, number
 from ssno.base.terminal import Console
 from ssno.cli.options import exits_without_frames, other_data, tell, warn_of_horizon, warn_of_other_data
-from ssno.data.readers.protocol import ReadOptions
 from ssno.data.readers.registry import DEFAULTS as AS_STORED
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.evaluation.evaluate import described_by
 from ssno.evaluation.examples import Examples, make_examples

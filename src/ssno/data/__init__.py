@@ -10,7 +10,7 @@ from ssno.data.load import DataOptions, load_dataset
 from ssno.data.manifest import Verification, verify
 from ssno.data.normalise import AffineMap, Normaliser, Normalisers, fit
 from ssno.data.readers.inspection import Inspection, inspect_data
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.splits import holdout, split_trajectories
 from ssno.data.storage import FrameWriter, Layout
 from ssno.data.trajectories import Frames, Trajectories

@@ -20,7 +20,7 @@ from ssno.data.context import context_is_constant
 from ssno.data.errors import DataError
 from ssno.data.manifest import MOST_SHARDS, PROGRESS, Entry, Shard, into_shards, most_per_shard, write_manifest
 from ssno.data.normalise import chunks
-from ssno.data.readers.protocol import WHOLE
+from ssno.data.readers.registry import WHOLE
 from ssno.data.splits import SPLITS, split_trajectories
 from ssno.data.storage import Layout, NotFinite, ShardEncoder
 from ssno.data.trajectories import Trajectories

@@ -21,9 +21,8 @@ from ssno.data.grids import How, Points, fitting
 from ssno.data.manifest import MANIFEST, PROGRESS, entries_of, read_manifest
 from ssno.data.readers.airfrans import open_airfrans
 from ssno.data.readers.plain import cut_to_shortest, natural_order
-from ssno.data.readers.protocol import WHOLE, ReadOptions, is_well, read_options
 from ssno.data.readers.public import chunks_of
-from ssno.data.readers.registry import examine, is_zarr, open_contents
+from ssno.data.readers.registry import WHOLE, ReadOptions, examine, is_well, is_zarr, open_contents, read_options
 from ssno.data.remote import listed
 from ssno.data.sandbox.parent import check_regular, why_not_regular
 from ssno.data.splits import FRACTIONS, SPLITS, holdout, split_trajectories
@@ -57,7 +56,7 @@ def load_dataset(
     A file that is not divided is divided by `splits` (fractions or counts, in stored order); without trajectories for
     validation, the last tenth of those for training is held out. `segment` first turns long runs into pieces of that
     many frames. The rest says what the file does not (`axes`, `fields`, `context`, `dt`, `periodic`, `viscosity`, ...):
-    the fields of `ReadOptions` (`ssno.data.readers.protocol`). `limit` is what one `read` may take, in bytes.
+    the fields of `ReadOptions` (`ssno.data.readers.registry`). `limit` is what one `read` may take, in bytes.
     """
     view = View(
         preset=preset,

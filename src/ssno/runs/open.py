@@ -19,8 +19,7 @@ from ssno.base import description_from_json
 from ssno.base.checks import LARGEST_SEED
 from ssno.data.grids import Points
 from ssno.data.load import DataOptions, in_our_layout, same_options, with_fields
-from ssno.data.readers.protocol import ReadOptions
-from ssno.data.readers.registry import DEFAULTS
+from ssno.data.readers.registry import DEFAULTS, ReadOptions
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import NO_UNITS, PhysicalUnits
 from ssno.forecasting.forecaster import Forecaster

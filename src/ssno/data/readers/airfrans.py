@@ -26,7 +26,7 @@ from ssno.base import read_json
 from ssno.data.errors import DataError
 from ssno.data.readers.arrays import LazyArray, Selection, Stamp
 from ssno.data.readers.blocks import Block, Part, Pattern
-from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.readers.registry import WHOLE, Reader, ReadOptions
 from ssno.data.sandbox.parent import Contents, check_regular, read_by_child
 from ssno.data.sandbox.report import whole_limit
 from ssno.data.sandbox.vtk_xml import VTKPiece

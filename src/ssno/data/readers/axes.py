@@ -17,7 +17,7 @@ from ssno.data.errors import DataError
 from ssno.data.grids import axis_from_coordinates, box, uniform_step
 from ssno.data.readers.arrays import MemoryArray, unit_of
 from ssno.data.readers.blocks import MEANING, Block, Pattern
-from ssno.data.readers.protocol import ReadOptions
+from ssno.data.readers.registry import ReadOptions
 from ssno.data.sandbox.parent import Contents, StoredArray
 from ssno.pde.geometry import Axis
 

@@ -21,7 +21,7 @@ from ssno.data.readers import plain
 from ssno.data.readers.arrays import MemoryArray
 from ssno.data.readers.axes import meaning_of
 from ssno.data.readers.blocks import SPACE
-from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.readers.registry import WHOLE, Reader, ReadOptions
 from ssno.data.sandbox.csv_text import line_of
 from ssno.data.sandbox.parent import Contents, StoredArray
 from ssno.data.trajectories import Trajectories

@@ -23,8 +23,7 @@ from ssno.data.load import open_folder
 from ssno.data.normalise import Moments, Summary, chunks
 from ssno.data.readers.blocks import MEANING, SPACE, Block
 from ssno.data.readers.plain import run_groups
-from ssno.data.readers.protocol import WHOLE, ReadOptions
-from ssno.data.readers.registry import DEFAULTS, examine, is_zarr, open_contents, reader_for
+from ssno.data.readers.registry import DEFAULTS, WHOLE, ReadOptions, examine, is_zarr, open_contents, reader_for
 from ssno.data.readers.suggest import option_words, resampling_note, suggest_axes, train_command, useful_parameters
 from ssno.data.sandbox.parent import Contents
 from ssno.data.trajectories import NAN, Trajectories, trajectory_bytes

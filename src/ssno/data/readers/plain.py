@@ -32,7 +32,7 @@ from ssno.data.readers.axes import (
     times_of,
 )
 from ssno.data.readers.blocks import Block, Part, Pattern, Resampling, default_fields, example_pattern, parse_pattern
-from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.readers.registry import WHOLE, Reader, ReadOptions, listing
 from ssno.data.readers.suggest import suggest_axes
 from ssno.data.sandbox.parent import Contents, StoredArray
 from ssno.data.splits import SPLITS
@@ -212,13 +212,6 @@ def pattern_for(contents: Contents, name: str, options: ReadOptions) -> Pattern:
         f"The axes of {stored.array.label}, of shape {stored.shape}, {known}. {hint}Name them, one word per axis: "
         f'--axes "{suggest_axes(stored.shape, beside) or example_pattern(len(stored.shape))}" (a guess).'
     )
-
-
-def listing(contents: Contents) -> str:
-    """Names, shapes and types of everything in a file, and what will not be read."""
-    found = [f"{name} {stored.shape} {np.dtype(stored.dtype)}" for name, stored in contents.arrays.items()]
-    found += [f"{name} (not read: {why})" for name, why in contents.refused.items()]
-    return "; ".join(found) or "nothing"
 
 
 def _fields(

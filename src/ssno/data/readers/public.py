@@ -21,7 +21,7 @@ import numpy as np
 from ssno.data.errors import DataError
 from ssno.data.grids import axis_from_coordinates, box
 from ssno.data.readers.blocks import Block, Part, Pattern, parse_pattern, split_channels
-from ssno.data.readers.protocol import WHOLE, Reader, ReadOptions
+from ssno.data.readers.registry import WHOLE, Reader, ReadOptions
 from ssno.data.sandbox.parent import Contents
 from ssno.data.splits import SPLITS
 from ssno.data.trajectories import Trajectories

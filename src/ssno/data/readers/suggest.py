@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ssno.data.readers.blocks import MEANING, Block, Resampling
-from ssno.data.readers.protocol import WHOLE, ReadOptions
+from ssno.data.readers.registry import WHOLE, ReadOptions
 from ssno.data.splits import FRACTIONS
 from ssno.data.trajectories import Trajectories
 from ssno.data.units import measured
