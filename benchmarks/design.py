@@ -55,8 +55,7 @@ from ssno.paper.trial import BURGERS, CE_RM, KS, KS_ATTRACTOR, TORUS_LI, TORUS_V
 from ssno.runs.options import Optimizer, Schedule, Stage, TrainOptions, recipe
 from ssno.runs.run import Run
 from ssno.training.batches import epoch_batches, prepare
-from ssno.training.objective import Objective
-from ssno.training.optimiser import make_optimiser, rate_factor, set_rate
+from ssno.training.objective import Objective, make_optimiser, rate_factor, set_rate
 
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "results" / "design.jsonl"

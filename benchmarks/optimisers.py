@@ -28,7 +28,7 @@ from ssno.base.provenance import provenance
 from ssno.evaluation.cost import Timing, time_interleaved
 from ssno.models.registry import model_config
 from ssno.runs.options import Optimizer, TrainOptions
-from ssno.training.optimiser import make_optimiser, set_rate
+from ssno.training.objective import make_optimiser, set_rate
 
 STORE = Path(__file__).parents[1] / "results" / "optimisers.json"
 OPTIMISERS: tuple[Optimizer, ...] = ("adamw", "soap", "muon")

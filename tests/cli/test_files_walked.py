@@ -13,7 +13,7 @@ from ssno.cli.main import main
 
 ROOT = Path(ssno.__file__).parent
 MODEL = {"models", "layers", "ssm", "native", "base"}
-MOST = 29
+MOST = 28
 WORDS = ["train", "heat", "--data.preset", "tiny", "--data.resolution", "16", "--model", "ssno:tiny", "--overwrite"]
 
 

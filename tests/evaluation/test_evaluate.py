@@ -16,7 +16,7 @@ from ssno.models.ssno import SSNOConfig
 from ssno.runs.checkpoint import Progress, save_checkpoint
 from ssno.runs.load import load_forecaster
 from ssno.runs.open import open_run
-from ssno.training.optimiser import WeightAverage, run_tensors
+from ssno.training.objective import WeightAverage, run_tensors
 
 
 def test_an_evaluation_holds_the_scores_of_the_model_and_of_the_rules(make_run) -> None:

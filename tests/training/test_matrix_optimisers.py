@@ -14,7 +14,7 @@ from ssno.runs.log import Silent
 from ssno.runs.options import TrainOptions
 from ssno.runs.run import Run, migrated
 from ssno.training.matrix_optimisers import Adam, MatrixOptimiser, Muon, Soap, orthogonalised
-from ssno.training.optimiser import make_optimiser, optimiser_bytes, set_rate
+from ssno.training.objective import make_optimiser, optimiser_bytes, set_rate
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 

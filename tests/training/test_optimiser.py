@@ -4,7 +4,7 @@ import torch
 
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.options import TrainOptions
-from ssno.training.optimiser import WeightAverage, make_optimiser, set_rate, state_space_parameters
+from ssno.training.objective import WeightAverage, make_optimiser, set_rate, state_space_parameters
 
 
 def test_dynamics_have_their_own_rate_and_no_decay() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssno.training.optimiser import rate_factor
+from ssno.training.objective import rate_factor
 
 
 def test_cosine_falls_from_one_to_zero() -> None:

@@ -29,8 +29,7 @@ from ssno.runs.log import Silent
 from ssno.runs.options import Stage, TrainOptions, Unrolling
 from ssno.training.batches import prepare
 from ssno.training.loop import run_task
-from ssno.training.objective import Objective, compiles
-from ssno.training.optimiser import optimiser_bytes
+from ssno.training.objective import Objective, compiles, optimiser_bytes
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.task import Task
 

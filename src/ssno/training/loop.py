@@ -38,8 +38,16 @@ from ssno.runs.log import Log, Logger, Reporter, Silent, check_loggers, reporter
 from ssno.runs.run import record_changes
 from ssno.ssm.kernel import UndampedError
 from ssno.training.batches import Batch, BatchSource, prepare
-from ssno.training.objective import Carry, Objective
-from ssno.training.optimiser import WeightAverage, make_optimiser, rate_factor, restore, run_tensors, set_rate
+from ssno.training.objective import (
+    Carry,
+    Objective,
+    WeightAverage,
+    make_optimiser,
+    rate_factor,
+    restore,
+    run_tensors,
+    set_rate,
+)
 from ssno.training.processes import Interruption, Process, TrainingDiverged, TrainingInterrupted, join_processes
 from ssno.training.task import Task
 
