@@ -18,10 +18,10 @@ from ssno.evaluation.statistics import summarise
 from ssno.evaluation.tables import ResultTable
 from ssno.forecasting.scores import score
 from ssno.paper.experiment import Experiment, Finding
-from ssno.paper.persistence import PERSISTENCE, persistence_scores
 from ssno.paper.results import Results, Verdict, below, shown
 from ssno.paper.table import NARROW
 from ssno.paper.trial import BURGERS, CPU, KS, Trial, trial
+from ssno.paper.trivial import PERSISTENCE, persistence_scores
 from ssno.plots.summary import seed_dots
 from ssno.runs.load import load_forecaster
 from ssno.ssm.discretise import Discretisation as Rule

@@ -27,10 +27,10 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import score
 from ssno.models.ssno import SSNO
 from ssno.paper.experiment import Experiment, Finding
-from ssno.paper.persistence import PERSISTENCE, persistence_scores
 from ssno.paper.results import OPEN, Results, Verdict, below, fact, shown
 from ssno.paper.tables_2d import HALF
 from ssno.paper.trial import BURGERS, CPU, KS, TORUS_LI, Benchmark, Budget, Trial, trial
+from ssno.paper.trivial import PERSISTENCE, persistence_scores
 from ssno.plots.summary import seed_lines
 from ssno.runs.load import load_forecaster
 from ssno.ssm.resolution import Transfer as KernelTransfer

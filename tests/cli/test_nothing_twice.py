@@ -77,10 +77,16 @@ def test_a_training_opens_every_shard_and_reads_every_trajectory_once(counted) -
 
 
 def test_an_evaluation_loads_weights_once_and_reads_test_trajectories_once(counted) -> None:
-    main(["evaluate", "runs/first", "--data", "data/heat-tiny", "--periodic", "all"])
-    assert counted["config.json"] == 1
+    main(["evaluate", "runs/first", "--data", "data/heat-tiny", "--periodic", "all", "--resolution", "16"])
+    assert counted["config.json"] == counted["climatology.safetensors"] == 1
     assert counted["model.safetensors"] == 1
     assert len([name for name in counted if name.startswith("read ")]) == 2
     assert most(counted, "read ") <= 2  # the first few once more: they are forecast for their time
     assert most(counted, "test/") <= 2
     assert counted["manifest.json"] <= 2
+
+
+def test_an_evaluation_on_another_grid_reads_training_trajectories_once_for_their_mean(counted) -> None:
+    main(["evaluate", "runs/first", "--resolution", "32"])
+    assert len([name for name in counted if name.startswith("read ") and "/train/" in name]) == 8
+    assert max(count for name, count in counted.items() if name.startswith("read ") and "/train/" in name) == 1

@@ -48,8 +48,11 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
     )
     main(["reproduce", "--page", str(page.parent if "evidence" in written else page), "--out", str(tmp_path / "made")])
     assert "headline" in capsys.readouterr().out
-    assert "| [`headline`](page.md), cpu | 7 | 0 | 1 | SS-NO lowest" in page.read_text()
-    assert "**7 of 8 claims hold**, 1 not decidable at this scale (`headline`, scale cpu)" in page.read_text()
+    assert "| [`headline`](page.md), cpu | 7 | 0 | 1 | 0 | 5 of 7 | SS-NO lowest" in page.read_text()
+    assert (
+        "**7 of 8 claims hold**, 1 not decidable at this scale (`headline`, scale cpu). 5 of 7 decided"
+        in page.read_text()
+    )
     assert "ssno reproduce headline\n" in page.read_text()
     assert "| KS 0.1: SS-NO below FFNO | **holds** |" in page.read_text()
     assert "perhaps" not in page.read_text()

@@ -26,7 +26,7 @@ def test_evaluate_prints_a_table_and_writes_every_format(make_run, tmp_path, cap
     for name in ("rel_l2", "spectral_error/mid", "correlation_time", "energy_drift", "seconds", "persistence"):
         assert name in shown
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
-    assert [row["forecast_by"] for row in rows] == ["run", "persistence", "linear"]
+    assert [row["forecast_by"] for row in rows] == ["run", "persistence", "linear", "climatology", "mean"]
     assert float(rows[0]["vrmse"]) == found.scores.means["vrmse"]
     assert r"\toprule" in (tmp_path / "t.tex").read_text()
 

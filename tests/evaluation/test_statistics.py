@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ssno.evaluation.statistics import compare_seeds, paired_test, rank, summarise, welch
+from ssno.evaluation.statistics import compare_seeds, holm, paired_test, rank, summarise, welch
 from ssno.paper.results import below
 
 ERRORS = st.lists(st.floats(1e-3, 1e3) | st.just(math.inf), min_size=1, max_size=4)
@@ -108,3 +108,10 @@ def test_the_test_of_pairs_is_students() -> None:
     first, second = [1.0, 2.0, 4.0, 3.0], [1.5, 2.2, 4.9, 3.1]
     assert paired_test(first, second) == pytest.approx(stats.ttest_rel(first, second).pvalue)
     assert paired_test([1.0, 2.0], [1.0, 2.0]) == 1.0
+
+
+def test_holm_multiplies_the_smallest_p_by_their_number_and_keeps_the_order() -> None:
+    assert holm([0.03, 0.01, 0.04, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
+    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert holm([0.7, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []

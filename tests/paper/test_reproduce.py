@@ -17,8 +17,8 @@ from safetensors.numpy import load_file
 from ssno.base import write_json
 from ssno.cli.main import main
 from ssno.data.generation import generate
+from ssno.evaluation.trivial import TRIVIAL
 from ssno.paper.catalogue import experiments, find_experiment
-from ssno.paper.persistence import unit_interval_factor
 from ssno.paper.results import Results, TrialResult, curve_of
 from ssno.paper.runner import (
     collect,
@@ -32,6 +32,7 @@ from ssno.paper.runner import (
     steps_of,
 )
 from ssno.paper.trial import Trial
+from ssno.paper.trivial import unit_interval_factor
 from ssno.runs.checkpoint import TRIAL
 from ssno.runs.log import Silent
 from ssno.training.processes import TrainingInterrupted
@@ -306,7 +307,7 @@ def test_errors_in_unit_interval_units_are_what_scaling_makes_of_them() -> None:
     assert unit_interval_factor(run.data, run.window) * 0.1 == pytest.approx(float(error.mean()), rel=1e-4)
 
 
-def test_tables_have_a_row_of_persistence_and_the_papers_value_beside_its_metric_alone(place: Path) -> None:
+def test_tables_have_rows_of_trivial_forecasts_and_the_papers_value_beside_its_metric_alone(place: Path) -> None:
     main(["reproduce", "unidirectional", "--scale", "tiny", "--jobs", "1"])
     finding = json.loads((place / "runs/reproduce/tiny/unidirectional/finding.json").read_text())
     tables = {table["title"].partition(":")[0]: table for table in finding["tables"]}
@@ -316,9 +317,12 @@ def test_tables_have_a_row_of_persistence_and_the_papers_value_beside_its_metric
     given = run.window.size
     apart = (truth[:, given:] - truth[:, given - 1 : given]).flatten(1).norm(dim=1)
     error = float((apart / truth[:, given:].flatten(1).norm(dim=1)).mean())
-    row = tables["rel_l2"]["rows"][-1]
-    assert row[0] == "persistence"
-    assert float(row[-1]) == pytest.approx(error, rel=1e-2)
+    rows = {row[0]: row for row in tables["rel_l2"]["rows"]}
+    assert tuple(rows)[-len(TRIVIAL) :] == TRIVIAL
+    assert float(rows["persistence"][-1]) == pytest.approx(error, rel=1e-2)
+    best = min(float(rows[name][-1]) for name in TRIVIAL)
+    for label, *_, shown in tables["skill"]["rows"]:
+        assert float(shown) == pytest.approx(1 - float(rows[label][-1]) / best, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["transfer", "discretisation", "resolution", "recipe"])
@@ -326,12 +330,14 @@ def test_tables_on_several_grids_have_persistence_in_every_column(name: str, pla
     main(["reproduce", name, "--scale", "tiny", "--jobs", "1"])
     finding = json.loads((place / "runs/reproduce/tiny" / name / "finding.json").read_text())
     for table in finding["tables"]:
+        if "skill: " in table["title"]:
+            continue
         if "persistence" in table["headings"]:
             column = table["headings"].index("persistence")
             cells = [row[column] for row in table["rows"]]
         else:
-            assert table["rows"][-1][0] == "persistence"
-            last = dict(zip(table["headings"], table["rows"][-1], strict=True))
+            (row,) = (row for row in table["rows"] if row[0] == "persistence")
+            last = dict(zip(table["headings"], row, strict=True))
             cells = [
                 cell
                 for heading, cell in last.items()

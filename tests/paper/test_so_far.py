@@ -36,7 +36,8 @@ def made_up(trials: list[Trial]) -> Results:
 
 @pytest.fixture(autouse=True)
 def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssno.paper.results.persistence_cell", lambda trial, metric: "")
+    for module in ("results", "trivial"):
+        monkeypatch.setattr(f"ssno.paper.{module}.trivial_errors", lambda trial: {})
 
 
 @pytest.mark.parametrize("name", MADE_UP)

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from ssno.paper.results import OPEN, below, fact, undecided
+from ssno.paper.page import count_answers, sentence, survivors, with_holm
+from ssno.paper.results import NO_SKILL, OPEN, SPOKEN, below, fact, undecided
 
 
 def test_a_clearly_smaller_error_makes_the_claim_hold() -> None:
@@ -48,3 +49,51 @@ def test_facts_and_reservations() -> None:
     assert computed.answer == "holds"
     assert undecided(computed, "too short").answer == OPEN
     assert undecided(computed, "too short").evidence == "1e-15 apart; too short"
+
+
+LOW, HIGH = [0.10, 0.11, 0.105], [0.20, 0.21, 0.19]
+
+
+@pytest.mark.parametrize(
+    ("trivial", "answer"),
+    [
+        ((0.05, 0.05), NO_SKILL),  # a forecast without learning is better than both
+        ((0.15, 0.15), "holds"),  # better than one of them only
+        ((0.05, 0.3), "holds"),  # each side on its own data
+        ((0.05, None), "holds"),  # not known for both
+        ((None, None), "holds"),
+    ],
+)
+def test_where_both_lose_to_a_trivial_forecast_nobody_wins(trivial, answer: str) -> None:
+    verdict = below("a below b", LOW, HIGH, trivial=trivial)
+    assert verdict.answer == answer
+    assert ("a trivial forecast has 0.05" in verdict.evidence) == (answer == NO_SKILL)
+    assert verdict.p == below("a below b", LOW, HIGH).p
+
+
+def test_two_that_diverge_are_without_skill() -> None:
+    assert below("a below b", [math.inf, 0.1], [math.inf, 0.2], trivial=(0.3, 0.3)).answer == NO_SKILL
+
+
+def test_tests_of_one_finding_are_corrected_together() -> None:
+    verdicts = [
+        {"claim": "a", "answer": "holds", "evidence": "", "p": 0.01},
+        {"claim": "b", "answer": "holds", "evidence": "1 against 2: 2 times, p = 0.04"},  # of before p was a number
+        {"claim": "c", "answer": "holds", "evidence": "computed", "p": None},
+        {"claim": "d", "answer": OPEN, "evidence": "", "p": 0.5},
+        {"claim": "e", "answer": NO_SKILL, "evidence": "", "p": 6e-6},
+    ]
+    corrected = with_holm(verdicts)
+    assert [v["holm"] for v in corrected] == pytest.approx([0.03, 0.08, None, 0.5, 2.4e-5])
+    found = {"verdicts": corrected, "experiment": "x", "scale": "cpu", "published": "Nothing."}
+    assert survivors(found) == (1, 2)
+    assert dict(zip(SPOKEN.values(), count_answers(found), strict=True)) == {
+        "hold": 3,
+        "do not hold": 0,
+        "not decidable": 1,
+        "without skill": 1,
+    }
+    assert sentence(found) == (
+        "**3 of 5 claims hold**, 1 not decidable at this scale, 1 both without skill (`x`, scale cpu). 1 of 2 decided "
+        "by a test stay so after Holm's correction. The paper: Nothing."
+    )

@@ -16,7 +16,7 @@ from ssno.evaluation.tables import ResultTable, check_tables, csv_text, write_te
 from ssno.models.pretrained import resolve_checkpoint, results_folder
 from ssno.runs.checkpoint import evaluation_file
 
-METRICS = ("rel_l2", "rel_l2_onestep", "vrmse", "correlation_time")
+METRICS = ("rel_l2", "skill", "rel_l2_onestep", "vrmse", "correlation_time")
 
 
 def compare(
@@ -48,6 +48,8 @@ def compare(
         raise ValueError("`--metrics` needs at least one name, as rel_l2.")
     check_tables(csv, latex)
     evaluations = [evaluation_of(run, file) for run in runs]
+    if metrics == METRICS and not all("skill" in one.scores.means for one in evaluations):
+        metrics = tuple(name for name in METRICS if name != "skill")  # evaluations of before there was one
     groups = group_by_seed(evaluations, metrics)
     first = metrics[0]
     verdict = rank({group.name: group.summaries[first] for group in groups}, first) if len(groups) > 1 else None

@@ -52,7 +52,7 @@ def evaluate(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Score runs with every metric, beside persistence and linear extrapolation; see docs/manual/evaluation.md.
+    """Score runs with every metric, beside forecasts that learn no dynamics; see docs/manual/evaluation.md.
 
     The data are those that the run describes. The result is written to evaluation.json in the folder of the run, under
     a longer name for another split, grid or choice of frames. A checkpoint that comes with ssno (`ssno models`) is
@@ -143,6 +143,8 @@ def show(evaluation: Evaluation, *, solver: bool, own_data: bool = True) -> None
         )
         other = "" if own_data and same else ", which is not what was measured here"
         console.print(f"Reported: the error of this checkpoint on {stated.data()}{other}.", highlight=False)
+    if evaluation.no_climatology:
+        console.print(f"No climatology: {evaluation.no_climatology}.", highlight=False, soft_wrap=True)
     for line in divergence_lines(evaluation.scores.divergences):
         console.print(line, soft_wrap=True)
     for departure in evaluation.scores.departures[:1]:

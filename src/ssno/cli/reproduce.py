@@ -25,7 +25,7 @@ from ssno.cli.data_generate import describe
 from ssno.cli.options import moment, progress
 from ssno.paper.catalogue import experiments, find_experiment
 from ssno.paper.experiment import Experiment, Finding
-from ssno.paper.page import document, store, write_pages
+from ssno.paper.page import VERDICT_HEADINGS, document, store, verdict_row, with_holm, write_pages
 from ssno.paper.runner import collect, estimate_data, estimate_trials, is_done, make_data, run_trials, standings
 from ssno.paper.runner import status as status_of
 from ssno.paper.trial import Scale, Trial
@@ -161,9 +161,9 @@ def print_finding(finding: Finding, console: Console) -> None:
     """Tables and verdicts."""
     for one in finding.tables:
         console.print(one.terminal())
-    table = Table("claim", "our data say", "numbers", title="verdicts", title_justify="left", show_lines=True)
-    for verdict in finding.verdicts:
-        table.add_row(verdict.claim, verdict.answer, verdict.evidence)
+    table = Table(*VERDICT_HEADINGS, title="verdicts", title_justify="left", show_lines=True)
+    for verdict in with_holm([asdict(verdict) for verdict in finding.verdicts]):
+        table.add_row(*verdict_row(verdict))
     console.print(table)
     for note in finding.notes:
         console.print(note)

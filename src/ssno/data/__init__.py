@@ -3,6 +3,7 @@
 from ssno.data.context import choose_context
 from ssno.data.convert import convert_data
 from ssno.data.datasets import DATASETS, Plan, Size, build_plan, build_problem, register_problem
+from ssno.data.envelope import Climatology
 from ssno.data.errors import DataError
 from ssno.data.generation import GenerationReport, generate
 from ssno.data.grids import Reduction
@@ -19,6 +20,7 @@ from ssno.data.windows import ContextTime, Defaults, Window, WindowPlan, dataset
 __all__ = [
     "DATASETS",
     "AffineMap",
+    "Climatology",
     "ContextTime",
     "DataError",
     "DataOptions",

@@ -1,4 +1,5 @@
-"""What training data look like in a few numbers per field, to which every frame of a forecast can be held.
+"""What training data look like: in a few numbers per field, to which every frame of a forecast can be held (envelope),
+and in the mean (climatology).
 
     low, high   the smallest and the largest value
     mean        the smallest and the largest mean over the grid, and the most it changes along one trajectory (drift)
@@ -16,13 +17,16 @@ Axes: n trajectory, t frame, c field, q quantity (low, high, mean, then the band
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
+import safetensors.torch
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ssno.data.normalise import AffineMap
+from ssno.base import read_regular, write_whole
+from ssno.data.normalise import AffineMap, chunks
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.pde.geometry import Axis, Geometry
 from ssno.transforms.periodic import cosine_transform
@@ -246,16 +250,126 @@ def _extreme(name: str, one: Sequence, other: Sequence) -> tuple:
     return tuple((min if name.endswith("low") else max)(pair) for pair in zip(one, other, strict=True))
 
 
+# Climatology: the mean of the training trajectories, frame by frame.
+#
+#     climatology   u[t] = mean over training trajectories of their frame t, per field and grid point
+#     mean          the mean of these over all frames
+#
+# Both ignore what they are given, so a model that does not beat them has learned no dynamics
+# (`ssno.evaluation.trivial`). Stored with the run as climatology.safetensors, as large as one trajectory.
+#
+# Of pieces of long runs, frame t of one is not frame t of another: they have a mean, but no climatology. Points of
+# clouds differ from one trajectory to the next: clouds have neither.
+
+LARGEST = 2**34
+"""Bytes that are read at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Climatology:
+    """The mean of each frame in physical units, and the times of these frames."""
+
+    frames: Float[Tensor, "t c *grid"]
+    times: Float[np.ndarray, " t"]
+    pieces: bool = False
+    """Whether the trajectories were pieces of long runs."""
+
+    @classmethod
+    def of(cls, data: Trajectories) -> "Climatology":
+        """The climatology of training trajectories, read once and a chunk at a time."""
+        sums = FrameSums(data)
+        for chunk in chunks(data):
+            sums.add(data.read(chunk))
+        return sums.climatology()
+
+    def at(self, data: Trajectories) -> Float[Tensor, "t c *grid"]:
+        """The mean frames at the times of `data`; an error says why there are none."""
+        if self.pieces:
+            raise ValueError("the training trajectories are pieces of long runs, whose frame numbers mean nothing")
+        self._check_grid(data)
+        places = np.abs(self.times[:, None] - data.times).argmin(0)
+        step = np.diff(data.times).min(initial=np.inf)
+        far = np.abs(self.times[places] - data.times) > 1e-3 * step
+        if far.any():
+            raise ValueError(f"the training trajectories have no frame at t = {data.times[far][0]:g}")
+        return self.frames[places]
+
+    def mean_of(self, data: Trajectories) -> Float[Tensor, "t c *grid"]:
+        """The mean over all frames, at every time of `data`."""
+        self._check_grid(data)
+        mean = self.frames.mean(0, dtype=torch.float64).to(self.frames)
+        return mean.expand(len(data.times), *mean.shape)
+
+    def fits(self, data: Trajectories) -> bool:
+        """Whether both have the same fields and grid."""
+        return tuple(self.frames.shape[1:]) == data.shape[2:]
+
+    def _check_grid(self, data: Trajectories) -> None:
+        if not self.fits(data):
+            raise ValueError(f"the training trajectories have (fields, *grid) {tuple(self.frames.shape[1:])}")
+
+    def write(self, path: Path) -> None:
+        """Store it as safetensors, atomically."""
+        times, pieces = torch.from_numpy(self.times), torch.tensor(self.pieces)
+        write_whole(path, safetensors.torch.save({"frames": self.frames, "times": times, "pieces": pieces}))
+
+    @classmethod
+    def read(cls, path: Path) -> "Climatology":
+        """Read what `write` stored."""
+        try:
+            tensors = safetensors.torch.load(read_regular(path, limit=LARGEST))
+            frames, times, pieces = (tensors[name] for name in ("frames", "times", "pieces"))
+            if len(frames) != len(times) or frames.ndim < 3 or not frames.isfinite().all():
+                raise ValueError(f"frames {tuple(frames.shape)}, times {tuple(times.shape)}")
+            return cls(frames.float(), times.double().numpy(), bool(pieces))
+        except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError) as error:
+            raise ValueError(f"{path} is damaged ({error}). Delete it; it is made anew of the training data.") from None
+
+
+class FrameSums:
+    """Gathers a climatology from chunks of trajectories. Where a mask says that there are no data, nothing counts."""
+
+    def __init__(self, data: Trajectories):
+        shape = data.shape[1:]
+        self.times, self.mask = data.times, data.mask_channel
+        self.pieces = len(np.unique(data.rows[:, 2])) > 1
+        self.total = torch.zeros(shape, dtype=torch.float64)
+        self.count: Tensor = torch.zeros(1 if self.mask is None else (shape[0], 1, *shape[2:]), dtype=torch.float64)
+
+    def add(self, frames: Frames) -> None:
+        """Whole trajectories; masked points are 0 in them."""
+        self.total += frames.state.sum(0, dtype=torch.float64)
+        if self.mask is None:
+            self.count += len(frames.state)
+        else:
+            self.count += (frames.context[:, :, self.mask, None] == 0).sum(0)
+
+    def climatology(self) -> Climatology:
+        """The mean of what was added."""
+        return Climatology((self.total / self.count.clamp_min(1)).float(), self.times, self.pieces)
+
+
 class Surveyor:
-    """Collects the envelope of a dataset while its chunks pass by."""
+    """Collects envelope and climatology of a dataset while its chunks pass by.
+
+    Make it before trajectories are read into memory, which forgets where pieces of long runs began.
+    """
 
     def __init__(self, data: Trajectories):
         self.gauge, self.mask = Gauge(data.axes, data.geometry), data.mask_channel
         self.first = int(data.geometry.is_steady)  # frame 0 is the inlet flow (`ssno.data.normalise`)
         self.envelope: Envelope | None = None
+        self.sums = None if data.geometry.is_steady else FrameSums(data)
 
     def look_at(self, chunk: Frames) -> None:
         """Whole trajectories, the next of the dataset."""
         outside = None if self.mask is None else chunk.context[:, :, self.mask, None] != 0
         here = Envelope.of(self.gauge(chunk.state, outside), length=self.gauge.length, first=self.first)
         self.envelope = here if self.envelope is None else self.envelope.merged(here)
+        if self.sums is not None:
+            self.sums.add(chunk)
+
+    @property
+    def climatology(self) -> Climatology | None:
+        """Of what was looked at; None of clouds."""
+        return None if self.sums is None else self.sums.climatology()

@@ -1,4 +1,4 @@
-"""Evaluate a run, or an ensemble of runs, with all metrics, beside persistence and linear extrapolation.
+"""Evaluate a run, or an ensemble of runs, with all metrics, beside forecasts that learn no dynamics.
 
     evaluation = evaluate("runs/ks-ssno", split="test")
     evaluation.scores.means["rel_l2"], evaluation.baselines["persistence"].means["rel_l2"]
@@ -20,27 +20,26 @@ from torch import Tensor
 from ssno.base.device import choose_device
 from ssno.base.formatting import number
 from ssno.base.provenance import provenance
+from ssno.data.envelope import Climatology
 from ssno.data.grids import Points
 from ssno.data.load import DataOptions
-from ssno.data.normalise import Normaliser, Normalisers
 from ssno.data.trajectories import Frames, Trajectories
 from ssno.data.windows import Window
 from ssno.evaluation.cost import quick_seconds
 from ssno.evaluation.record import Calibration, Evaluation, batch_sums, file_name, finish, write_evaluation
 from ssno.evaluation.solver import break_even, solver_baselines
 from ssno.evaluation.tables import ResultTable
+from ssno.evaluation.trivial import climatology_of_run, trivial_forecasters, with_skill, without_climatology
 from ssno.forecasting.ensemble import Ensemble
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.forecasting.scores import EVERY, ForecasterScorer, Scores, batches, score
 from ssno.models.operator import count_parameters
 from ssno.models.pretrained import results_folder
-from ssno.models.registry import model_config
 from ssno.native.engine import Precision
 from ssno.runs.load import run_folder_of
 from ssno.runs.open import RunFolder, open_run
 
-TRIVIAL = ("persistence", "linear")
 TIMED = 8  # trajectories forecast together when a forecast is timed
 UNITLESS = tuple(name for name in EVERY if name != "rel_l2_normalised")
 """Metrics of baselines, which have no normalised units of their own."""
@@ -53,20 +52,6 @@ class ScoreRow:
     name: str
     parameters: int
     scores: Scores
-
-
-def trivial_forecasters(data: Trajectories, window: Window) -> dict[str, Forecaster]:
-    """Baselines without training: the last frame again, and linear extrapolation of the last two."""
-    channels = {
-        "in_channels": len(data.fields) + len(data.context_fields),
-        "out_channels": len(data.fields),
-        "n_dims": len(data.axes),
-    }
-    normalisers = Normalisers(*(Normaliser.identity(names) for names in (data.fields, data.context_fields)))
-    return {
-        name: Forecaster(model_config(name, **channels).build(), normalisers=normalisers, window=window)
-        for name in TRIVIAL
-    }
 
 
 def compare(forecasters: Mapping[str, Forecaster], data: Trajectories) -> list[ScoreRow]:
@@ -109,8 +94,10 @@ def evaluate(
     device: str | torch.device = "auto",
     precision: Precision | None = None,
     write: bool = True,
+    climatology: Climatology | None = None,
 ) -> Evaluation:
-    """Score a run, persistence and linear extrapolation with every metric, and write the result to the run's folder.
+    """Score a run and the trivial forecasts (`ssno.evaluation.trivial`) with every metric, and write the result to the
+    run's folder.
 
     Args:
         run: folder of a run or of one of its checkpoints; name of a bundled checkpoint; an opened run
@@ -127,13 +114,20 @@ def evaluate(
         device: auto, cpu, cuda[:N] or mps.
         precision: float32, bf16 or float64; by default that of the weights.
         write: store the result in the folder, as `file_name(...)`.
+        climatology: of training data (`Climatology.of`); by default that of the run.
     """
     write = write and not isinstance(run, Forecaster)
     run = opened(run, device=device, precision=precision)
     chosen = choose(run, data, split, resolution=resolution, time_index=time_index, trajectories=trajectories)
     described = run if data is None or isinstance(data, Trajectories) else replace(run, data=described_by(run, data))
     evaluation = evaluate_forecaster(
-        described, run.forecaster, chosen, split=split, solver=solver, batch_size=batch_size
+        described,
+        run.forecaster,
+        chosen,
+        split=split,
+        solver=solver,
+        batch_size=batch_size,
+        climatology=climatology or climatology_of_run(run, chosen),
     )
     if solver and described.data is not None and evaluation.seconds is not None:
         found = break_even(
@@ -194,16 +188,26 @@ def evaluate_forecaster(
     name: str | None = None,
     solver: bool = False,
     batch_size: int = 32,
+    climatology: Climatology | str | None = None,
 ) -> Evaluation:
-    """Score a forecaster of a run and the baselines on these trajectories; writes nothing."""
+    """Score a forecaster of a run and the baselines on these trajectories; writes nothing.
+
+    `climatology` is that of the training data, by default the run's, or says why there is none.
+    """
+    if climatology is None:
+        climatology = climatology_of_run(run, data)
+    missing = without_climatology(data, climatology)
+    known = None if isinstance(climatology, str) else climatology
+    usual = None if missing or known is None else known.at(data)
     window = forecaster.window
     plan = window.plan(len(data.times))
     seconds = forecast_seconds(forecaster, data)
     scorers = {
-        name: ForecasterScorer(trivial, data, metrics=UNITLESS)
-        for name, trivial in trivial_forecasters(data, window).items()
+        name: ForecasterScorer(trivial, data, metrics=UNITLESS, climatology=usual)
+        for name, trivial in trivial_forecasters(data, window, climatology=known).items()
     }
-    own, digest = ForecasterScorer(forecaster, data, metrics=EVERY), Fingerprint(data, window)
+    own = ForecasterScorer(forecaster, data, metrics=EVERY, climatology=usual)
+    digest = Fingerprint(data, window)
     for rows, frames in batches(data, batch_size):  # the data are read once
         digest.add(frames)
         for scorer in (own, *scorers.values()):
@@ -229,8 +233,9 @@ def evaluate_forecaster(
         times=tuple(float(data.times[frame]) for frame in plan.scored),
         fields=data.fields,
         fingerprint=digest.text(),
-        scores=own.scores(),
-        baselines=baselines,
+        scores=with_skill(own.scores(), baselines),
+        baselines={name: with_skill(scores, baselines) for name, scores in baselines.items()},
+        no_climatology=missing,
         seconds=seconds,
         config={**run.config, "evaluated_in": forecaster.precision},
         provenance=provenance(),

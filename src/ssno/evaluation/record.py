@@ -190,7 +190,9 @@ class Evaluation:
     scores: Scores
     """Scores of the model."""
     baselines: Mapping[str, Scores] = field(default_factory=dict)
-    """Scores of persistence, linear extrapolation and the solver."""
+    """Scores of trivial forecasts (`ssno.evaluation.trivial`) and of the solver."""
+    no_climatology: str = ""
+    """Why climatology is not among the baselines, if it is not."""
     seconds: float | None = None
     """Measured seconds per forecast of one trajectory."""
     break_even: BreakEven | None = None
@@ -249,6 +251,8 @@ def read_evaluation(path: Path) -> Evaluation:
 def _restored(value: Any) -> Any:
     """Values before they were written, with today's names: None stands for a number that was not finite."""
     if isinstance(value, Mapping):
+        if value.get("skill", 0.0) is None:
+            value = {**value, "skill": -math.inf}
         return {RENAMED.get(name, name): _restored(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_restored(inner) for inner in value]

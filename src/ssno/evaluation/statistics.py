@@ -21,7 +21,7 @@ from typing import Literal
 # SciPy's statistics take most of a second to import, so they are imported where seeds are compared.
 
 LEVEL = 0.05
-HIGHER_IS_BETTER = ("correlation_time", "valid_time")
+HIGHER_IS_BETTER = ("correlation_time", "valid_time", "skill")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def summarise(values: Sequence[float]) -> SeedSummary:
         raise ValueError("`values` is empty: there is no seed to summarise.")
     known = tuple(float(value) for value in values)
     if not all(map(math.isfinite, known)):
-        return SeedSummary(known, math.inf, math.inf, math.inf)
+        return SeedSummary(known, -math.inf if -math.inf in known else math.inf, math.inf, math.inf)
     count, mean = len(known), statistics.fmean(known)
     if count == 1:
         return SeedSummary(known, mean, math.nan, math.nan)
@@ -118,6 +118,18 @@ def compare_seeds(
     return Comparison("below" if one.mean < two.mean else "above", p)
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction for several tests: the smallest p-value times their number k, the next times k - 1, ...
+
+    Those below the level may be called significant together: that one of them is so by chance has at most this
+    probability.
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    scaled = accumulate((min(1.0, p_values[i] * (len(order) - place)) for place, i in enumerate(order)), max)
+    found = dict(zip(order, scaled, strict=True))
+    return [found[i] for i in range(len(p_values))]
+
+
 def rank(groups: Mapping[str, SeedSummary], metric: str = "rel_l2") -> Ranking:
     """Which model is best, if the seeds decide it."""
     if len(groups) < 2:
@@ -143,10 +155,8 @@ def rank(groups: Mapping[str, SeedSummary], metric: str = "rel_l2") -> Ranking:
     diverged = [name for name in others if math.isnan(p_values[name])]
     if len(diverged) == len(others) and not math.isfinite(groups[best].mean):
         return Ranking(metric, None, p_values, f"Not separable in {metric}: no model stayed finite with every seed.")
-    # Holm: the smallest p-value is compared with level / k, the next with level / (k - 1), and so on.
-    adjusted = accumulate((p * (len(tested) - place) for place, (p, _) in enumerate(tested)), max)
-    corrected = [(holm, p, name) for holm, (p, name) in zip(adjusted, tested, strict=True)]
-    overlapping = [(p, name) for holm, p, name in corrected if not holm < LEVEL]
+    corrected = list(zip(holm([p for p, _ in tested]), *zip(*tested, strict=True), strict=True)) if tested else []
+    overlapping = [(p, name) for adjusted, p, name in corrected if not adjusted < LEVEL]
     failed = f" A seed of {' and '.join(diverged)} did not stay finite." if diverged else ""
     if overlapping:
         against = ", ".join(f"{name} ({groups[name]}, p = {p:.2g})" for p, name in overlapping)

@@ -4,6 +4,7 @@
     rel_l2_normalised  the same in normalised units
     rel_l2_onestep     one step at a time from true frames (teacher forcing), physical units
     rel_l2_step        rollout error frame by frame
+    rel_l2_anomaly     the same of what deviates from the climatology, if that is given
 
 Input frames are never counted. With several fields, `rel_l2/name` is the error of one field alone. These are the
 metrics of training; `metrics=EVERY` adds those of `ssno.forecasting.metrics` and looks for forecasts that diverge. Of
@@ -83,18 +84,22 @@ def forecast_errors(
     spacing: Sequence[float],
     mask: Mask = None,
     metrics: Collection[str] = FORECAST_METRICS,
+    climatology: Float[Tensor, "t c *grid"] | None = None,
 ) -> dict[str, Tensor]:
     """The chosen errors of each trajectory (of each of its frames for `rel_l2_step`); non-finite ones are infinite.
 
     The forecast may be that of a model, a rule or a solver. `elapsed` is the time of each frame since the last input
     frame. `rel_l2` and `rel_l2_step` are always computed; masked data have no spectral error, because the edge of an
-    obstacle has a spectrum of its own.
+    obstacle has a spectrum of its own. `climatology` are its frames at the same times.
     """
     forecast, truth = with_room(apply_mask(forecast, mask), apply_mask(truth, mask))
     errors = {"rel_l2": trajectory_errors(forecast, truth), "rel_l2_step": frame_errors(forecast, truth)}
     if len(fields) > 1:
         for channel, name in enumerate(fields):
             errors[f"rel_l2/{name}"] = trajectory_errors(forecast[:, :, channel, None], truth[:, :, channel, None])
+    if climatology is not None:
+        usual = apply_mask(climatology.to(truth).expand_as(truth), mask)
+        errors["rel_l2_anomaly"] = trajectory_errors(forecast - usual, truth - usual)
     for name, metric in PER_FRAME_AND_FIELD.items():
         if name in metrics:
             errors[name] = metric(forecast, truth, mask=mask).mean((1, 2))
@@ -125,8 +130,8 @@ class Scores:
 class Scorer:
     """Collects the errors of forecasts made by `predict`, a solver for example, batch by batch.
 
-    `more` adds errors of its own. `predict` gets its frames on `device` and returns forecasts there; None leaves them
-    where they were read.
+    `more` adds errors of its own; with the frames of a `climatology` there are errors of anomalies. `predict` gets its
+    frames on `device` and returns forecasts there; None leaves them where they were read.
     """
 
     def __init__(
@@ -138,12 +143,14 @@ class Scorer:
         metrics: Collection[str] = EVERY,
         more: Callable[[Frames, Tensor, Tensor], dict[str, Tensor]] | None = None,
         device: torch.device | None = None,
+        climatology: Float[Tensor, "t c *grid"] | None = None,
     ):
         for name in metrics:
             require_one_of("metrics", name, EVERY)
         self.predict, self.data, self.more, self.device = predict, data, more, device
         self.metrics = STEADY_METRICS & set(metrics) if data.geometry.is_steady else metrics
         self.plan = window.plan(len(data.times))
+        self.usual = None if climatology is None else climatology[self.plan.scored.start : self.plan.scored.stop]
         self.collected: dict[str, list[Tensor]] = {}
         self.divergences: list[Divergence] = []
 
@@ -164,6 +171,7 @@ class Scorer:
             spacing=data.spacing,
             mask=find_mask(frames.context[:, plan.scored.start : plan.scored.stop], data.mask_channel),
             metrics=self.metrics,
+            climatology=self.usual,
         )
         errors |= self.more(frames, forecast, truth) if self.more is not None else {}
         for name, error in errors.items():
@@ -187,13 +195,26 @@ class Scorer:
 class ForecasterScorer:
     """Collects the errors of a forecaster, batch by batch: those that `metrics` name."""
 
-    def __init__(self, forecaster: Forecaster | Ensemble, data: Trajectories, *, metrics: Collection[str] = TRAINING):
+    def __init__(
+        self,
+        forecaster: Forecaster | Ensemble,
+        data: Trajectories,
+        *,
+        metrics: Collection[str] = TRAINING,
+        climatology: Float[Tensor, "t c *grid"] | None = None,
+    ):
         self.forecaster, self.data, self.metrics, self.window = forecaster, data, metrics, forecaster.window
         self.cloud = CloudScores(data.fields, data.context_fields) if data.geometry.has_wall else None
         self.area, self.normalised = data.quadrature_weights, forecaster.normalisers.state.method != "none"
         self.departures: list[Departure] = []
         self.scorer = Scorer(
-            self._predict, data, self.window, metrics=metrics, more=self._more, device=forecaster.device
+            self._predict,
+            data,
+            self.window,
+            metrics=metrics,
+            more=self._more,
+            device=forecaster.device,
+            climatology=climatology,
         )
         self.add = self.scorer.add
 
@@ -232,13 +253,19 @@ class ForecasterScorer:
 
 
 def score(
-    forecaster: Forecaster | Ensemble, data: Trajectories, *, batch_size: int = 32, metrics: Collection[str] = TRAINING
+    forecaster: Forecaster | Ensemble,
+    data: Trajectories,
+    *,
+    batch_size: int = 32,
+    metrics: Collection[str] = TRAINING,
+    climatology: Float[Tensor, "t c *grid"] | None = None,
 ) -> Scores:
     """Errors over a set of trajectories; results do not depend on the batch size.
 
-    `metrics` are those of training by default; `EVERY` for all, or any of these.
+    `metrics` are those of training by default; `EVERY` for all, or any of these. With the frames of a `climatology`
+    (`ssno.data.envelope`) there are errors of anomalies.
     """
-    scorer = ForecasterScorer(forecaster, data, metrics=metrics)
+    scorer = ForecasterScorer(forecaster, data, metrics=metrics, climatology=climatology)
     for rows, frames in batches(data, batch_size):
         scorer.add(rows, frames)
     return scorer.scores()
@@ -264,7 +291,7 @@ def sphere_errors(
 
 def _place(name: str) -> int:
     """The row of a metric in tables; `rel_l2/u` stands with `rel_l2`."""
-    return EVERY.index(name.split("/")[0])
+    return EVERY.index(name.split("/")[0].removesuffix("_anomaly"))
 
 
 def batches(data: Trajectories, size: int) -> Iterator[tuple[range, Frames]]:

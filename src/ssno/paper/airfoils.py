@@ -28,10 +28,10 @@ from ssno.layers.modes import ModeOptions
 from ssno.layers.slices import NoMixing
 from ssno.models.slices import SliceConfig, SliceOperator, SSNOSlicesConfig, TransolverConfig
 from ssno.paper.experiment import Experiment, Finding
-from ssno.paper.persistence import persistence_scores
 from ssno.paper.reference import AIRFRANS
 from ssno.paper.results import Results, Verdict, below
 from ssno.paper.trial import Budget, Trial
+from ssno.paper.trivial import persistence_scores
 from ssno.plots.summary import seed_dots
 from ssno.runs.load import load_forecaster
 from ssno.runs.options import recipe

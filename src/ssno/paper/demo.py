@@ -21,7 +21,8 @@ from ssno.data.datasets import build_plan
 from ssno.data.generation import generate
 from ssno.data.load import load_dataset
 from ssno.data.trajectories import Trajectories
-from ssno.evaluation.evaluate import ScoreRow, as_table, compare, trivial_forecasters
+from ssno.evaluation.evaluate import ScoreRow, as_table, compare
+from ssno.evaluation.trivial import trivial_forecasters
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.rollout import rollout
 from ssno.models.baselines.fno import FFNOConfig

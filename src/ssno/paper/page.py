@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ssno.base import DocumentError, provenance, read_document, to_text, write_document, write_whole
+from ssno.evaluation.statistics import LEVEL, holm
 from ssno.evaluation.tables import csv_text, write_text
 from ssno.paper.catalogue import experiments
 from ssno.paper.experiment import Experiment, Finding
 from ssno.paper.reference import PAPER
-from ssno.paper.results import OPEN
+from ssno.paper.results import NO_SKILL, OPEN, SPOKEN
 from ssno.paper.trial import Scale, Trial
 from ssno.plots.style import save
 from ssno.report.template import picture, render
@@ -65,7 +66,7 @@ def document(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) 
         "scale": experiment.scale,
         "seeds": len(experiment.seed_range()),
         "published": experiment.published,
-        "verdicts": [asdict(verdict) for verdict in finding.verdicts],
+        "verdicts": with_holm([asdict(verdict) for verdict in finding.verdicts]),
         "tables": [asdict(one) for one in finding.tables],
         "notes": list(finding.notes),
         "settings": settings,
@@ -84,7 +85,7 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
         heading=experiment.title,
         lead=f"The paper: {experiment.published} Scale {experiment.scale}, {seeds} seed{'s' if seeds != 1 else ''}.",
         links=[(name.partition(" ")[0].lower(), name) for name in ("Verdicts", "Figures", "Tables", SETTINGS)],
-        verdicts=[(verdict.claim, verdict.answer, verdict.evidence) for verdict in finding.verdicts],
+        verdicts=[verdict_row(verdict) for verdict in described["verdicts"]],
         pictures=[picture(draw, name) for name, draw in finding.figures.items()],
         tables=finding.tables,
         notes=(*finding.notes, f"The paper: {PAPER}."),
@@ -97,7 +98,6 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
 # Pages whose tables are made from stored findings: `ssno reproduce --page docs/evidence`.
 
 BLOCK = re.compile(r"(<!-- (summary|verdicts?|table|repeat)((?: [\w/-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
-SPOKEN = {"holds": "hold", "does not hold": "do not hold", OPEN: "not decidable"}
 
 
 def write_pages(place: Path, *, collected_from: Path) -> list[str]:
@@ -153,8 +153,8 @@ def filled(page: str, results: Path, *, places: Mapping[str, str]) -> str:
         if kind == "repeat":
             return f"{opening}{repetition(names[0], found)}{ending}"
         if kind == "verdicts":
-            rows = [(v["claim"], f"**{v['answer']}**", v["evidence"]) for v in found["verdicts"]]
-            return f"{opening}{markdown(('claim', 'our data say', 'numbers'), rows)}{ending}"
+            rows = [(claim, f"**{answer}**", *more) for claim, answer, *more in map(verdict_row, found["verdicts"])]
+            return f"{opening}{markdown(VERDICT_HEADINGS, rows)}{ending}"
         table = found["tables"][int(names[1])]
         return f"{opening}{table['title']}\n\n{markdown(table['headings'], table['rows'])}{ending}"
 
@@ -163,30 +163,73 @@ def filled(page: str, results: Path, *, places: Mapping[str, str]) -> str:
 
 def summary(results: Path, names: Sequence[str], places: Mapping[str, str]) -> str:
     """A row per experiment with results: claims by answer, and the paper's report."""
-    rows = []
+    rows, all_counts, all_survive = [], [0] * len(SPOKEN), [0, 0]
     for name, scale in product(names, get_args(Scale)):
         stored = stored_name(name, scale)
         if (results / f"{stored}.json").is_file():
-            counts = count_answers(read_finding(results / f"{stored}.json"))
+            found = read_finding(results / f"{stored}.json")
+            counts, survive = count_answers(found), survivors(found)
             shown = f"[`{name}`]({places[stored]})" if stored in places else f"`{name}`"
-            rows.append((f"{shown}, {scale}", *(str(count) for count in counts), experiments()[name].published))
-    return markdown(("result, scale", *SPOKEN.values(), "the paper"), rows)
+            cells = (*(str(count) for count in counts), surviving(survive))
+            rows.append((f"{shown}, {scale}", *cells, experiments()[name].published))
+            all_counts = [a + b for a, b in zip(all_counts, counts, strict=True)]
+            all_survive = [a + b for a, b in zip(all_survive, survive, strict=True)]
+    if len(rows) > 1:
+        rows.append(("together", *(str(count) for count in all_counts), surviving(all_survive), ""))
+    return markdown(("result, scale", *SPOKEN.values(), "after Holm", "the paper"), rows)
+
+
+def surviving(counts: Sequence[int]) -> str:
+    """How many of the claims that a test decides stay decided after Holm's correction."""
+    return "{} of {}".format(*counts) if counts[1] else "-"
+
+
+def survivors(found: Mapping[str, Any]) -> tuple[int, int]:
+    """Claims of a finding that stay decided after Holm's correction, and those that a test decides without it."""
+    decided = [v for v in found["verdicts"] if v["answer"] in ("holds", "does not hold") and v["p"] is not None]
+    return sum(v["holm"] < LEVEL for v in decided), len(decided)
+
+
+def with_holm(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Verdicts with their p-value, None without a test, and with Holm's correction for all tests of one finding."""
+    known = [v.get("p", _written_p(v["evidence"])) for v in verdicts]
+    tested = [place for place, p in enumerate(known) if p is not None]
+    corrected = dict(zip(tested, holm([known[place] for place in tested]), strict=True))
+    return [
+        {**v, "p": p, "holm": corrected.get(place)} for place, (v, p) in enumerate(zip(verdicts, known, strict=True))
+    ]
+
+
+def _written_p(evidence: str) -> float | None:
+    """The p-value in the words of a finding of before it was a number."""
+    written = re.search(r"\bp = ([\d.]+(?:e-?\d+)?)", evidence)
+    return float(written[1]) if written else None
+
+
+VERDICT_HEADINGS = ("claim", "our data say", "numbers", "Holm's p")
+
+
+def verdict_row(verdict: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """A claim, the answer, what is behind it, and its corrected p-value."""
+    corrected = "" if verdict["holm"] is None else f"{verdict['holm']:.2g}"
+    return verdict["claim"], verdict["answer"], verdict["evidence"], corrected
 
 
 def sentence(found: Mapping[str, Any]) -> str:
     """How many claims of a finding hold, and what the paper reports."""
-    holds, fails, undecided = count_answers(found)
-    total = holds + fails + undecided
+    (holds, *others), survive = count_answers(found), survivors(found)
+    total = holds + sum(others)
     told = f"**{holds} of {total} claim{'s hold' if total != 1 else ' holds'}**"
-    rest = [f"{fails} do{'es' if fails == 1 else ''} not"] if fails else []
-    rest += [f"{undecided} not decidable at this scale"] if undecided else []
+    rest = [f"{count} {word}" for count, word in zip(others, ("do not", OPEN, NO_SKILL), strict=True) if count]
+    corrected = f" {surviving(survive)} decided by a test stay so after Holm's correction." if survive[1] else ""
     return (
-        f"{', '.join((told, *rest))} (`{found['experiment']}`, scale {found['scale']}). The paper: {found['published']}"
+        f"{', '.join((told, *rest)).replace(', 1 do not', ', 1 does not')} (`{found['experiment']}`, scale "
+        f"{found['scale']}).{corrected} The paper: {found['published']}"
     )
 
 
 def count_answers(found: Mapping[str, Any]) -> list[int]:
-    """How many claims hold, do not hold, and are not decidable."""
+    """How many claims have each answer."""
     answers = [verdict["answer"] for verdict in found["verdicts"]]
     return [answers.count(answer) for answer in SPOKEN]
 
@@ -209,7 +252,7 @@ def read_finding(path: Path) -> Mapping[str, Any]:
     found = read_document(path, format=FORMAT, versions=[VERSION], remedy=remedy)
     if not all(isinstance(found.get(key), list) for key in ("verdicts", "tables")) or "scale" not in found:
         raise DocumentError(f"{path} lacks its verdicts, tables or scale. {remedy}")
-    return found
+    return {**found, "verdicts": with_holm(found["verdicts"])}
 
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -2,22 +2,32 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ssno.base import number, read_json, write_json
 from ssno.evaluation.statistics import SeedSummary, compare_seeds, summarise
 from ssno.evaluation.tables import ResultTable
-from ssno.paper.persistence import PERSISTENCE, persistence_cell
+from ssno.evaluation.trivial import TRIVIAL, skill
 from ssno.paper.trial import Trial
+from ssno.paper.trivial import best_trivial_error, trivial_errors
 from ssno.runs.checkpoint import TRIAL
 
 # A claim "A is below B" holds if A is better by the rule of `ssno.evaluation.statistics.compare_seeds`; it does not
-# hold if B is; otherwise, and always with a single seed, it is not decidable. If A diverges, nothing is decided.
+# hold if B is; otherwise, and always with a single seed, it is not decidable. If A diverges, nothing is decided. Where
+# neither is below the best forecast that learns no dynamics, it does not matter who is better: both are without skill.
 
-Answer = Literal["holds", "does not hold", "not decidable at this scale"]
+Answer = Literal["holds", "does not hold", "not decidable at this scale", "both without skill"]
 OPEN: Answer = "not decidable at this scale"
+NO_SKILL: Answer = "both without skill"
+SPOKEN: Mapping[Answer, str] = {
+    "holds": "hold",
+    "does not hold": "do not hold",
+    OPEN: "not decidable",
+    NO_SKILL: "without skill",
+}
+"""Of several claims."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +37,33 @@ class Verdict:
     claim: str
     answer: Answer
     evidence: str
+    p: float | None = None
+    """Of the test over seeds, if there was one."""
 
 
 def below(
-    claim: str, smaller: Sequence[float], larger: Sequence[float], *, factor: float = 1.0, paired: bool = False
+    claim: str,
+    smaller: Sequence[float],
+    larger: Sequence[float],
+    *,
+    factor: float = 1.0,
+    paired: bool = False,
+    trivial: tuple[float | None, float | None] = (None, None),
 ) -> Verdict:
-    """Whether `smaller` is below `larger` by at least `factor`, over seeds; `paired` if equal places share a seed."""
+    """Whether `smaller` is below `larger` by at least `factor`, over seeds; `paired` if equal places share a seed.
+
+    `trivial` are the errors of the best trivial forecast for either, where they are known.
+    """
+    verdict = _below(claim, smaller, larger, factor=factor, paired=paired)
+    known = [limit for limit in trivial if limit is not None]
+    sides = zip((smaller, larger), trivial, strict=True)
+    if len(known) < 2 or any(summarise(values).mean < limit for values, limit in sides if limit is not None):
+        return verdict
+    told = " and ".join(f"{limit:.3g}" for limit in dict.fromkeys(known))
+    return replace(verdict, answer=NO_SKILL, evidence=f"{verdict.evidence}; a trivial forecast has {told}")
+
+
+def _below(claim: str, smaller: Sequence[float], larger: Sequence[float], *, factor: float, paired: bool) -> Verdict:
     first, second = summarise(smaller), summarise(larger)
     ratio = second.mean / first.mean if first.mean else math.inf
     told = f"{shown(first)} against {shown(second)}: {ratio:.3g} times"
@@ -41,7 +72,7 @@ def below(
         answer: Answer = "holds" if compared.outcome == "below" else OPEN
         return Verdict(claim, answer, f"{told}; {compared.why}")
     answers: dict[str, Answer] = {"below": "holds", "above": "does not hold", "open": OPEN}
-    return Verdict(claim, answers[compared.outcome], f"{told}, p = {compared.p:.2g}")
+    return Verdict(claim, answers[compared.outcome], f"{told}, p = {compared.p:.2g}", compared.p)
 
 
 def fact(claim: str, true: bool, evidence: str) -> Verdict:
@@ -60,6 +91,7 @@ def shown(summary: SeedSummary) -> str:
     return f"{summary.mean:.3g}{spread}"
 
 
+SKILL = "skill"
 Cell = tuple[str, str]
 """A row and a column: label and case."""
 
@@ -128,6 +160,9 @@ class Results:
 
     def values(self, label: str, case: str, metric: str = "rel_l2") -> list[float]:
         """A metric of one cell, a value per seed; infinite for a run that diverged before it could be measured."""
+        if metric == SKILL:
+            best = self.best_trivial((label, case))
+            return [] if best is None else [skill(error, best) for error in self.values(label, case)]
         return [outcome.values.get(metric, math.inf) for _, outcome in self.find(label, case)]
 
     def there(self, cells: Mapping[Key, Cell], metric: str = "rel_l2") -> dict[Key, list[float]]:
@@ -159,7 +194,13 @@ class Results:
         else:
             ours, theirs = self.values(*smaller, metric), self.values(*larger, metric)
         if ours and theirs:
-            yield below(claim, ours, theirs, factor=factor, paired=paired)
+            trivial = self.best_trivial(smaller, metric), self.best_trivial(larger, metric)
+            yield below(claim, ours, theirs, factor=factor, paired=paired, trivial=trivial)
+
+    def best_trivial(self, cell: Cell, metric: str = "rel_l2") -> float | None:
+        """The smallest error of a trivial forecast on the data of a cell, if its data are here."""
+        found = self.find(*cell)
+        return best_trivial_error(found[0][0], metric) if found else None
 
     def summary(self, label: str, case: str, metric: str = "rel_l2") -> SeedSummary:
         """A metric of one cell over seeds."""
@@ -167,7 +208,8 @@ class Results:
 
     def cell(self, label: str, case: str, metric: str = "rel_l2") -> str:
         """The same as an entry of a table."""
-        return shown(self.summary(label, case, metric)) if self.find(label, case) else ""
+        values = self.values(label, case, metric)
+        return shown(summarise(values)) if values else ""
 
     def table(
         self,
@@ -177,7 +219,8 @@ class Results:
         published: Mapping[Cell, float] | None = None,
         extra: Mapping[str, Mapping[str, str]] | None = None,
     ) -> ResultTable:
-        """Rows and columns in the order of the runs, mean ± spread over seeds, `extra` columns first, persistence last.
+        """Rows and columns in the order of the runs, mean ± spread over seeds, `extra` columns first; trivial
+        forecasts last.
 
         `published` values stand beside the metric that they most likely are, and beside no other.
         """
@@ -202,9 +245,11 @@ class Results:
             )
             for label in labels
         ]
-        still = {case: persistence_cell(first[case], metric) for case in cases}
-        if any(still.values()):
-            rows.append((PERSISTENCE, *("" for _ in extra or {}), *cells(still)))
+        for name in TRIVIAL:
+            errors = {case: trivial_errors(first[case]).get(name, {}).get(metric) for case in cases}
+            if any(error is not None for error in errors.values()):
+                shown_errors = {case: "" if error is None else f"{error:.3g}" for case, error in errors.items()}
+                rows.append((name, *("" for _ in extra or {}), *cells(shown_errors)))
         return ResultTable(title, headings, tuple(rows))
 
     def published_metric(self) -> str:
@@ -214,6 +259,8 @@ class Results:
 
     def measured(self, metric: str) -> bool:
         """Whether all runs have a metric, apart from those that diverged."""
+        if metric == SKILL:
+            return any(self.best_trivial((trial.label, trial.case)) is not None for trial in self.outcomes)
         done = self.outcomes.values()
         finite = [outcome for outcome in done if math.isfinite(outcome.values.get("rel_l2", math.inf))]
         return all(metric in outcome.values for outcome in finite or done)

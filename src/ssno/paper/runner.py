@@ -40,9 +40,9 @@ from ssno.evaluation.horizon import long_forecasts
 from ssno.evaluation.record import Evaluation
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.models.operator import count_parameters
-from ssno.paper.persistence import unit_interval_factor
 from ssno.paper.results import Results, TrialResult, curve_of
 from ssno.paper.trial import Trial
+from ssno.paper.trivial import unit_interval_factor
 from ssno.runs.checkpoint import LAST, has_checkpoint
 from ssno.runs.load import load_forecaster
 from ssno.runs.log import Silent, read_log
@@ -148,6 +148,7 @@ def _trajectories(options: DataOptions) -> int:
 Advance = Callable[[float, float], None]
 KEPT = (
     "rel_l2",
+    "rel_l2_anomaly",
     "rel_l2_normalised",
     "rel_l2_onestep",
     "spectral_error/low",
@@ -332,9 +333,12 @@ def judged(evaluation: Evaluation, trial: Trial) -> dict[str, float]:
 
 def metric_names(trials: Iterable[Trial]) -> list[str]:
     """The metrics that `judged` gives for these trials, known before they run."""
+    trials = list(trials)
     tests = [data.load("test") for data in {trial.run.data for trial in trials}]
     clouds = any(test.geometry.has_wall for test in tests)
     names = [name for name in KEPT if clouds or name.partition("/")[0] not in CLOUD_METRICS]
+    if clouds or any(trial.run.data.segment for trial in trials):
+        names.remove("rel_l2_anomaly")  # there is no climatology (`ssno.data.envelope`)
     names += dict.fromkeys(f"rel_l2/{field}" for test in tests if len(test.fields) > 1 for field in test.fields)
     single = any(len(test.fields) == 1 and not test.geometry.is_steady for test in tests)
     return [*names, *([UNIT_INTERVAL] if single else []), BEST_VALID, SECONDS]

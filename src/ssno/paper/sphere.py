@@ -187,6 +187,10 @@ class SphereRollouts:
         """A number of every seed."""
         return [both[projected].at(name, step) for both in self.scores[label]]
 
+    def trivial(self, step: int) -> tuple[float, float]:
+        """The error of the better of mean and persistence, for both sides of a claim."""
+        return (min(self.rules[name].at("rel_l2_area", step) for name in ("mean", "persistence")),) * 2
+
     def tables(self) -> Iterator[ResultTable]:
         """Rules, then models: raw, squared and projected, with their energy at the last step."""
         yield sphere_table(f"{self.case}: forecasts that cost nothing, rel_l2_area", self.rules, steps=self.steps)
@@ -218,10 +222,11 @@ class SphereRollouts:
         for step in sorted({20, 50} & set(self.steps)):
             for label in ours if SFNO in self.labels else ():
                 claim = f"{self.case}, t = {step}: {label} at least 2 times below SFNO with latitude"
-                yield below(claim, *(self.at(one, step, projected=True) for one in (label, SFNO)), factor=2)
+                errors = (self.at(one, step, projected=True) for one in (label, SFNO))
+                yield below(claim, *errors, factor=2, trivial=self.trivial(step))
         for step in self.steps if {SFNO, CIRCLES} <= set(self.labels) else ():
             claim = f"{self.case}, t = {step}: {CIRCLES} below SFNO with latitude"
-            yield below(claim, *(self.at(one, step) for one in (CIRCLES, SFNO)))
+            yield below(claim, *(self.at(one, step) for one in (CIRCLES, SFNO)), trivial=self.trivial(step))
         if CIRCLES in self.labels:
             last = self.steps[-1]
             energies = self.at(CIRCLES, last, name="energy_ratio")
@@ -229,7 +234,7 @@ class SphereRollouts:
             yield fact(claim, all(0.8 <= value <= 1.2 for value in energies), shown(summarise(energies)))
         if {POLES, MAPPED} <= set(self.labels) and 20 in self.steps:
             mapped, plain = (self.at(one, 20) for one in (MAPPED, POLES))
-            yield below(f"{self.case}, t = 20: the learned map below none", mapped, plain)
+            yield below(f"{self.case}, t = 20: the learned map below none", mapped, plain, trivial=self.trivial(20))
         for label in self.labels:
             horizon = self.steps[min(2, len(self.steps) - 1)]
             values = self.at(label, horizon, projected=True)

@@ -26,6 +26,7 @@ from ssno.plots.summary import learning_curves, seed_dots, seed_lines
 
 METRICS = {
     "rel_l2": "rollouts, physical units",
+    "skill": "1 - rel_l2 / that of the best trivial forecast in its column",
     "rel_l2_unit_interval": "rollouts in the paper's [0, 1] units",
     "rel_l2_onestep": "one step from true frames",
 }

@@ -114,7 +114,9 @@ EULER = Experiment(
         CE_RM,
         GCE_RT,
         seeded=("SS-NO", "FFNO", "U-Net"),
-        metrics=METRICS | {f"rel_l2/{name}": f"{name} alone" for name in DATASETS[CE_RM.dataset].problem.fields},
+        metrics=METRICS
+        | {"rel_l2_anomaly": "rollouts, of what deviates from the climatology"}
+        | {f"rel_l2/{name}": f"{name} alone" for name in DATASETS[CE_RM.dataset].problem.fields},
     ),
 )
 

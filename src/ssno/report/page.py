@@ -26,6 +26,7 @@ from ssno.evaluation.inspection import LENGTHS, RunInspection, inspect_run
 from ssno.evaluation.record import Evaluation
 from ssno.evaluation.seeds import check_comparable, group_by_seed
 from ssno.evaluation.statistics import rank
+from ssno.evaluation.trivial import best_trivial
 from ssno.forecasting.divergence import divergence_sentence
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.metrics import CORRELATED, VALID, energy_spectrum
@@ -52,7 +53,9 @@ SPECTRUM_TRAJECTORIES = 16
 MEANINGS = {
     "parameters": "trainable parameters, as real numbers",
     "rel_l2": "rollout error: |forecast - truth| / |truth| over all predicted frames",
-    "rel_l2_normalised": "the same in normalised units",
+    "skill": "1 - rel_l2 / rel_l2 of the best forecast that learns no dynamics; 0 is no better",
+    "rel_l2_anomaly": "error of what deviates from the climatology, the mean of the training data frame by frame",
+    "rel_l2_normalised": "rel_l2 in normalised units",
     "rel_l2_onestep": "error of single steps from true frames",
     "nrmse": "root mean square error / root mean square of the truth",
     "vrmse": "root mean square error / standard deviation of the truth",
@@ -271,8 +274,8 @@ def summary(evaluation: Evaluation) -> str:
         f"{over}, {evaluation.name} has a mean relative error of {100 * error:.3g} % "
         f"(interquartile range {100 * low:.3g} to {100 * high:.3g} %)."
     )
-    if (persistence := evaluation.baselines.get("persistence")) is not None:
-        sentence += f" Persistence has {100 * persistence.means['rel_l2']:.3g} %."
+    if (best := best_trivial(evaluation.baselines)) is not None:
+        sentence += f" The best trivial forecast ({best[0]}) has {100 * best[1]:.3g} %."
     if diverged := divergence_sentence(evaluation.scores.divergences):
         sentence += f" {diverged}"
     return sentence + "".join(f" First warning: {one.words()}." for one in evaluation.scores.departures[:1])
@@ -285,8 +288,10 @@ def cards(evaluation: Evaluation, time_unit: str = "") -> list[tuple[str, str, s
         ("rollout error", number(means["rel_l2"]), f"relative l2, {len(evaluation.times)} frames"),
         ("one-step error", number(means.get("rel_l2_onestep")), "from true frames"),
     ]
-    if (persistence := evaluation.baselines.get("persistence")) is not None:
-        shown.append(("error of persistence", number(persistence.means["rel_l2"]), "the last input frame, repeated"))
+    if (best := best_trivial(evaluation.baselines)) is not None:
+        shown.append((f"error of {best[0]}", number(best[1]), "the best forecast that learns no dynamics"))
+    if "skill" in means:
+        shown.append(("skill", number(means["skill"]), "1 is perfect, 0 no better than that"))
     if "valid_time" in means:
         horizon = evaluation.times[-1] - evaluation.given_until
         remark = f"of {number(horizon)} {time_unit or 'time units'}: error below {100 * VALID:.0f} %"
@@ -306,7 +311,8 @@ def metrics(evaluation: Evaluation, time_unit: str = "") -> dict[str, Any]:
     return {
         "headings": table.headings,
         "rows": table.rows,
-        "caption": f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points",
+        "caption": f"{evaluation.trajectories} {evaluation.split} trajectories of {evaluation.dataset}, {grid} points"
+        + (f"; no climatology: {evaluation.no_climatology}" if evaluation.no_climatology else ""),
         "notes": {key: labelled(what, time_unit) if key in TIMES else what for key, what in MEANINGS.items()},
     }
 

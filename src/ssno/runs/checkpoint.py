@@ -2,6 +2,7 @@
 
 config.json          what was trained: model, units, data, options, provenance
 model.safetensors    the best weights
+climatology.safetensors   the mean of the training trajectories, frame by frame
 metrics.jsonl        the log, a line per epoch and for some steps; tensorboard/: the same for TensorBoard
 last/, best/         checkpoints (below); epoch-0010/, ... if the run keeps them
 evaluation.json      what its forecasts are worth; report.html: the page about it; rollout/, inspect/: pictures
@@ -27,6 +28,7 @@ from ssno.base import DocumentError, description_from_json, read_document, read_
 from ssno.models.pretrained import CONFIG, WEIGHTS, as_safetensors
 
 LOG, BOARD = "metrics.jsonl", "tensorboard"
+CLIMATOLOGY = "climatology.safetensors"
 LOCK = ".lock"
 LAST, BEST = "last", "best"
 ROLLOUT, INSPECT = "rollout", "inspect"
@@ -76,7 +78,7 @@ def refuse_links(folder: Path) -> None:
 # The lock is the operating system's (flock on `.lock`): it ends with the process that holds it, however that ends, so
 # the lock of a killed training never stands in the way of the next.
 
-LEFT_BY_A_KILL = [f"{name}.*.partial" for name in (CONFIG, WEIGHTS, LOG, f"*/{INDEX}", "*/tensors-*")]
+LEFT_BY_A_KILL = [f"{name}.*.partial" for name in (CONFIG, WEIGHTS, CLIMATOLOGY, LOG, f"*/{INDEX}", "*/tensors-*")]
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from ssno.models.pretrained import save_weights
 from ssno.native.engine import Precision, preferred, use
 from ssno.runs.checkpoint import (
     BEST,
+    CLIMATOLOGY,
     LAST,
     Progress,
     claimed,
@@ -141,6 +142,8 @@ class Loop:
             self._resume(self.folder)
         elif self.folder is not None and self.process.is_main:
             self.forecaster.save_config(self.folder, **self.task.sections())
+            if self.task.climatology is not None:
+                self.task.climatology.write(self.folder / CLIMATOLOGY)
         self.log = Log(
             self.folder if self.process.is_main else None,
             progress=self.progress,

@@ -21,7 +21,7 @@ from torch import nn
 from ssno.base.checks import did_you_mean
 from ssno.base.memory import free_memory
 from ssno.base.provenance import provenance
-from ssno.data.envelope import Surveyor
+from ssno.data.envelope import Climatology, Surveyor
 from ssno.data.grids import coarse_points, fitting
 from ssno.data.normalise import Normalisers, check_finite, fit, reuse_units
 from ssno.data.splits import holdout
@@ -52,6 +52,8 @@ class Task:
     """In which file every training trajectory is, or was before it was read into memory."""
     notes: tuple[str, ...] = ()
     """What the log should say about the start."""
+    climatology: Climatology | None = None
+    """Of the training data, to be stored with the run."""
 
     def sections(self) -> dict[str, Any]:
         """What config.json says about the run."""
@@ -216,16 +218,17 @@ def checked(
     check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
         raise ValueError(f"`valid` of {valid.name!r} has no trajectories, and picks the best weights. Give it some.")
-    files = data.rows[:, 0]
+    files, surveyor = data.rows[:, 0], Surveyor(data)
     if not options.num_workers:  # read once: statistics, batches and every validation take them from memory
         data = data.in_memory()
     if options.num_workers or not can_hold(valid):
         check_finite(valid)
     else:
         valid = valid.in_memory()
-    surveyor = Surveyor(data)
+    climatology = None
     if units is None:
         normalisers, envelope = fit(data, options.normalisation, look=surveyor.look_at), surveyor.envelope
+        climatology = surveyor.climatology
     else:
         normalisers, envelope = units.normalisers(), units.envelope
     forecaster = Forecaster(
@@ -240,7 +243,7 @@ def checked(
         # Where every trajectory has units of its own, those of others say nothing about it.
         envelope=None if options.normalisation == "per_sample_minmax" else envelope,
     )
-    return Task(forecaster, data, valid, options, description, files)
+    return Task(forecaster, data, valid, options, description, files, climatology=climatology)
 
 
 def can_hold(data: Trajectories) -> bool:

@@ -1,14 +1,16 @@
-"""The forecast that nothing changes: a row of every table of forecasts, which a model must stay below."""
+"""Errors of forecasts that learn no dynamics: rows of every table of forecasts, which a model must stay below."""
 
+from collections.abc import Mapping
 from functools import cache
 
 from torch.linalg import vector_norm
 
+from ssno.data.envelope import Climatology
 from ssno.data.load import DataOptions
 from ssno.data.normalise import Normalisers, fit
 from ssno.data.trajectories import Trajectories
 from ssno.data.windows import Window, dataset_conventions
-from ssno.evaluation.evaluate import trivial_forecasters
+from ssno.evaluation.trivial import RULES, trivial_forecasters, without_climatology
 from ssno.forecasting.forecaster import Forecaster
 from ssno.forecasting.scores import TRAINING, score
 from ssno.paper.trial import Trial
@@ -20,6 +22,7 @@ from ssno.runs.open import load_chosen
 #
 # An affine map leaves differences alone up to its slope, but moves the zero that a relative error is relative to.
 
+PERSISTENCE = RULES[0]
 LOOKED_AT = 64  # trajectories are enough for a ratio of norms
 
 
@@ -33,26 +36,24 @@ def unit_interval_factor(options: DataOptions, window: Window) -> float:
     return float((vector_norm(truth, dim=1) / vector_norm(truth - low, dim=1)).mean())
 
 
-# The forecast that nothing changes: a row of every table of forecasts, which a model must stay below.
-
-PERSISTENCE = "persistence"
 SCORED = (*TRAINING, "spectral_error")
+Errors = Mapping[str, Mapping[str, float]]
+"""By forecast and metric."""
 
 
-def persistence_error(trial: Trial, metric: str) -> float | None:
-    """The error of persistence on the test trajectories of a trial; None where there is none, or no data any more."""
+def trivial_errors(trial: Trial) -> Errors:
+    """Errors of trivial forecasts on the test trajectories of a trial; none of steady flows, or without the data."""
     if dataset_conventions(trial.run.data.name).geometry.is_steady:
-        return None
+        return {}
     try:
-        return _errors(trial).get(metric)
+        return _errors(trial.run.data, trial.run.window, trial.tested)
     except FileNotFoundError:
-        return None
+        return {}
 
 
-def persistence_cell(trial: Trial, metric: str) -> str:
-    """The same as an entry of a table, empty where there is none."""
-    error = persistence_error(trial, metric)
-    return "" if error is None else f"{error:.3g}"
+def best_trivial_error(trial: Trial, metric: str) -> float | None:
+    """The smallest error of a trivial forecast, if there are any in this metric."""
+    return min((errors[metric] for errors in trivial_errors(trial).values() if metric in errors), default=None)
 
 
 def persistence_scores(
@@ -66,10 +67,15 @@ def persistence_scores(
 
 
 @cache
-def _errors(trial: Trial) -> dict[str, float]:
-    run = trial.run
-    data = load_chosen(run.data, "test", trajectories=trial.tested)
-    found = persistence_scores(data, run.window)
+def _errors(options: DataOptions, window: Window, tested: int | None) -> Errors:
+    data, climatology = load_chosen(options, "test", trajectories=tested), Climatology.of(options.load("train"))
+    usual = None if without_climatology(data, climatology) else climatology.at(data)
+    found = {
+        name: dict(score(forecaster, data, metrics=SCORED, climatology=usual).means)
+        for name, forecaster in trivial_forecasters(data, window, climatology=climatology).items()
+    }
     if len(data.fields) == 1:
-        found["rel_l2_unit_interval"] = found["rel_l2"] * unit_interval_factor(run.data, run.window)
+        factor = unit_interval_factor(options, window)
+        for errors in found.values():
+            errors["rel_l2_unit_interval"] = errors["rel_l2"] * factor
     return found
