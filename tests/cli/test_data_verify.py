@@ -14,7 +14,7 @@ from ssno.pde.problems.heat import Heat
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    generate(Plan(Heat(points=16, frames=3), {"train": 3, "test": 1}), tmp_path / "heat", workers=1)
+    generate(Plan(Heat(points=16, frames=3), {"train": 3, "test": 1}), tmp_path / "heat", jobs=1)
     return tmp_path / "heat"
 
 

@@ -72,7 +72,7 @@ def test_a_grid_that_the_data_do_not_have_is_refused(place, capsys) -> None:
     assert "`resolution` along x must be between 1 and 32, got 40" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["evaluate", str(place / "run"), "--resolution", "16", "8", "4"])
-    assert "`points` must have one number per axis (2), got (16, 8, 4)" in capsys.readouterr().err
+    assert "`resolution` must have one number per axis (2), got (16, 8, 4)" in capsys.readouterr().err
 
 
 def test_every_nth_point_is_taken_where_that_fits(place) -> None:

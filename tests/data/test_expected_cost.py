@@ -43,14 +43,14 @@ class Slow(Problem):
         return Solution(np.stack([one["values"] for one in parameters]))
 
 
-def cost(plan: Plan, *, workers: int | None = 1) -> module.GenerationCost:
-    return expected_cost(plan, plan.shards(), workers=workers, batch=2, provenance=ORIGIN)
+def cost(plan: Plan, *, jobs: int | None = 1) -> module.GenerationCost:
+    return expected_cost(plan, plan.shards(), jobs=jobs, batch=2, provenance=ORIGIN)
 
 
 def test_time_and_disk_are_scaled_up_from_one_batch() -> None:
     plan = Plan(Slow(0.05), {"train": 40, "test": 10}, per_shard=5)
     measured = cost(plan)
-    assert (measured.shards, measured.trajectories, measured.workers) == (10, 50, 1)
+    assert (measured.shards, measured.trajectories, measured.jobs) == (10, 50, 1)
     assert 50 * 0.05 <= measured.seconds < 50 * 0.25
     size = sum(len(encode(plan, shard, batch=5, provenance=ORIGIN)) for shard in plan.shards()[:1]) * 10
     assert measured.disk_bytes == pytest.approx(size, rel=0.2)
@@ -59,10 +59,10 @@ def test_time_and_disk_are_scaled_up_from_one_batch() -> None:
 
 def test_workers_share_the_time_and_each_takes_memory() -> None:
     plan = Plan(Slow(0.05), {"train": 40}, per_shard=5)
-    one, four = cost(plan), cost(plan, workers=4)
+    one, four = cost(plan), cost(plan, jobs=4)
     assert 0.5 <= four.seconds - module.WORKER_START < one.seconds
     assert four.memory_bytes >= 4 * one.memory_bytes
-    assert cost(plan, workers=100).workers == 8  # there are 8 files
+    assert cost(plan, jobs=100).jobs == 8  # there are 8 files
 
 
 def test_a_slow_solver_is_stopped_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,11 +78,11 @@ def test_a_slow_solver_is_stopped_early(monkeypatch: pytest.MonkeyPatch) -> None
 def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_TRIAL", 0.05)
     monkeypatch.setattr(module, "available_cores", lambda: 4)
-    assert cost(Plan(Slow(0.01), {"train": 40}, per_shard=5), workers=None).workers == 1
-    assert cost(Plan(Slow(2.0), {"train": 40}, per_shard=5), workers=None).workers == 4
-    assert cost(Plan(Slow(2.0), {"train": 40}, per_shard=20), workers=None).workers == 2
+    assert cost(Plan(Slow(0.01), {"train": 40}, per_shard=5), jobs=None).jobs == 1
+    assert cost(Plan(Slow(2.0), {"train": 40}, per_shard=5), jobs=None).jobs == 4
+    assert cost(Plan(Slow(2.0), {"train": 40}, per_shard=20), jobs=None).jobs == 2
 
 
 def test_nothing_to_do_costs_nothing() -> None:
-    nothing = expected_cost(Plan(Slow(), {"train": 1}), [], workers=2, batch=1, provenance=ORIGIN)
+    nothing = expected_cost(Plan(Slow(), {"train": 1}), [], jobs=2, batch=1, provenance=ORIGIN)
     assert (nothing.trajectories, nothing.seconds, nothing.disk_bytes) == (0, 0.0, 0)

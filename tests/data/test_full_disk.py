@@ -40,10 +40,10 @@ def test_a_generation_that_ran_out_of_disk_continues_when_there_is_room(tmp_path
     plan = Plan(Heat(points=64, frames=21), {"train": 1, "test": 16}, per_shard=16)  # the second file is larger
     folder = tmp_path / "heat"
     with pytest.raises(OSError, match=r"No room to write .*recipe\.json"), files_limited_to(100):
-        generate(plan, folder, workers=1, origin=origin)
+        generate(plan, folder, jobs=1, origin=origin)
     with pytest.raises(OSError, match=r"No room to write .*test/shard-000\.h5"), files_limited_to(50_000):
-        generate(plan, folder, workers=1, origin=origin)
+        generate(plan, folder, jobs=1, origin=origin)
     assert list(folder.rglob("*.h5")) == [folder / "train/shard-000.h5"]
-    outcome = generate(plan, folder, workers=1, origin=origin)
+    outcome = generate(plan, folder, jobs=1, origin=origin)
     assert (outcome.made, outcome.kept, outcome.complete) == (1, 1, True)
     assert verify(folder).fine

@@ -72,7 +72,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole") / "heat"
-    outcome = generate(plan(), folder, workers=1, origin=ORIGIN)
+    outcome = generate(plan(), folder, jobs=1, origin=ORIGIN)
     assert (outcome.complete, outcome.made, outcome.kept, outcome.missing) == (True, 6, 0, 0)
     return folder
 
@@ -101,12 +101,12 @@ def test_trajectories_are_those_of_the_problem_drawn_with_their_own_seeds(whole:
 
 @pytest.mark.parametrize("batch", [1, 2, 7])
 def test_the_batch_size_changes_no_bit(whole: Path, tmp_path: Path, batch: int) -> None:
-    generate(plan(), tmp_path / "heat", workers=1, batch=batch, origin=ORIGIN)
+    generate(plan(), tmp_path / "heat", jobs=1, batch=batch, origin=ORIGIN)
     assert files(tmp_path / "heat") == files(whole)
 
 
 def test_parts_made_in_any_order_equal_the_whole(whole: Path, tmp_path: Path) -> None:
-    outcomes = [generate(plan(), tmp_path / "heat", workers=1, part=(i, 3), origin=ORIGIN) for i in (3, 1, 2)]
+    outcomes = [generate(plan(), tmp_path / "heat", jobs=1, part=(i, 3), origin=ORIGIN) for i in (3, 1, 2)]
     assert [(outcome.made, outcome.missing, outcome.complete) for outcome in outcomes] == [
         (2, 4, False),
         (2, 2, False),
@@ -118,9 +118,9 @@ def test_parts_made_in_any_order_equal_the_whole(whole: Path, tmp_path: Path) ->
 
 def test_parts_made_on_machines_without_a_common_disk_are_merged_by_a_last_call(whole: Path, tmp_path: Path) -> None:
     for i in (1, 2):
-        generate(plan(), tmp_path / f"machine{i}", workers=1, part=(i, 2), origin=ORIGIN)
+        generate(plan(), tmp_path / f"machine{i}", jobs=1, part=(i, 2), origin=ORIGIN)
         shutil.copytree(tmp_path / f"machine{i}", tmp_path / "heat", dirs_exist_ok=True)
-    outcome = generate(plan(), tmp_path / "heat", workers=1, origin=ORIGIN)
+    outcome = generate(plan(), tmp_path / "heat", jobs=1, origin=ORIGIN)
     assert (outcome.made, outcome.kept, outcome.complete) == (0, 6, True)
     assert files(tmp_path / "heat") == files(whole)
     assert verify(tmp_path / "heat").fine
@@ -128,7 +128,7 @@ def test_parts_made_on_machines_without_a_common_disk_are_merged_by_a_last_call(
 
 def test_a_second_call_changes_nothing(whole: Path) -> None:
     before = (whole / "manifest.json").read_bytes()
-    outcome = generate(plan(), whole, workers=1, origin={**ORIGIN, "commit": "another"})
+    outcome = generate(plan(), whole, jobs=1, origin={**ORIGIN, "commit": "another"})
     assert (outcome.made, outcome.kept, outcome.complete) == (0, 6, True)
     assert (whole / "manifest.json").read_bytes() == before
 
@@ -136,17 +136,17 @@ def test_a_second_call_changes_nothing(whole: Path) -> None:
 def test_a_lost_shard_is_made_again(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path / "heat")
     (tmp_path / "heat/train/shard-002.h5").unlink()
-    outcome = generate(plan(), tmp_path / "heat", workers=1, origin=ORIGIN)
+    outcome = generate(plan(), tmp_path / "heat", jobs=1, origin=ORIGIN)
     assert (outcome.made, outcome.kept, outcome.complete) == (1, 5, True)
     assert files(tmp_path / "heat") == files(whole)
     assert verify(tmp_path / "heat").fine
 
 
 def test_partial_files_of_a_killed_writer_are_ignored_and_removed(whole: Path, tmp_path: Path) -> None:
-    generate(plan(), tmp_path / "heat", workers=1, part=(1, 2), origin=ORIGIN)
+    generate(plan(), tmp_path / "heat", jobs=1, part=(1, 2), origin=ORIGIN)
     (tmp_path / "heat/train/shard-001.h5.0badcafe.partial").write_bytes(b"half a file")
     (tmp_path / "heat/train/shard-001.h5").write_bytes(b"renamed but killed before the note")
-    generate(plan(), tmp_path / "heat", workers=1, origin=ORIGIN)
+    generate(plan(), tmp_path / "heat", jobs=1, origin=ORIGIN)
     assert files(tmp_path / "heat") == files(whole)
     assert verify(tmp_path / "heat").fine
 
@@ -157,7 +157,7 @@ def test_progress_ends_at_the_number_of_trajectories(tmp_path: Path) -> None:
     generate(
         plan(),
         tmp_path / "heat",
-        workers=1,
+        jobs=1,
         origin=ORIGIN,
         announce=costs.append,
         report=lambda done, total: heard.append((done, total)),
@@ -168,10 +168,10 @@ def test_progress_ends_at_the_number_of_trajectories(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
-    outcome = generate(plan(), tmp_path / "heat", workers=2, dry_run=True, origin=ORIGIN)
+    outcome = generate(plan(), tmp_path / "heat", jobs=2, dry_run=True, origin=ORIGIN)
     assert os.listdir(tmp_path) == []
     assert (outcome.complete, outcome.made, outcome.missing) == (False, 0, 6)
-    assert (outcome.forecast.trajectories, outcome.forecast.shards, outcome.forecast.workers) == (22, 6, 2)
+    assert (outcome.forecast.trajectories, outcome.forecast.shards, outcome.forecast.jobs) == (22, 6, 2)
 
 
 def test_another_plan_is_refused_in_a_finished_folder(whole: Path) -> None:
@@ -182,28 +182,28 @@ def test_another_plan_is_refused_in_a_finished_folder(whole: Path) -> None:
         ({"per_shard": 8}, "`per_shard` is 4 there and 8 here"),
     ):
         with pytest.raises(FileExistsError, match=message):
-            generate(plan(**changes), whole, workers=1, origin=ORIGIN)
+            generate(plan(**changes), whole, jobs=1, origin=ORIGIN)
 
 
 def test_another_plan_is_refused_in_an_unfinished_folder(tmp_path: Path) -> None:
-    generate(plan(), tmp_path / "heat", workers=1, part=(1, 2), origin=ORIGIN)
+    generate(plan(), tmp_path / "heat", jobs=1, part=(1, 2), origin=ORIGIN)
     with pytest.raises(FileExistsError, match="holds another dataset: `seed` is 0 there and 5 here"):
-        generate(plan(seed=5), tmp_path / "heat", workers=1, part=(2, 2), origin=ORIGIN)
+        generate(plan(seed=5), tmp_path / "heat", jobs=1, part=(2, 2), origin=ORIGIN)
 
 
 def test_folders_of_others_are_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(FileExistsError, match="is not empty and was not made by `ssno data generate`"):
-        generate(plan(), tmp_path, workers=1, origin=ORIGIN)
+        generate(plan(), tmp_path, jobs=1, origin=ORIGIN)
     with pytest.raises(FileExistsError, match="is a file; `out` must be a folder"):
-        generate(plan(), tmp_path / "thesis.tex", workers=1, origin=ORIGIN)
+        generate(plan(), tmp_path / "thesis.tex", jobs=1, origin=ORIGIN)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
 def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PermissionError, match="Cannot write to .*heat .*Choose another `out`"):
-        generate(plan(), tmp_path / "file" / "heat", workers=1, origin=ORIGIN)
+        generate(plan(), tmp_path / "file" / "heat", jobs=1, origin=ORIGIN)
     with tempfile.TemporaryDirectory() as closed:
         os.chmod(closed, 0o555)
         administrator = os.geteuid() == 0  # may write anywhere, so becomes somebody else
@@ -211,7 +211,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> N
             os.seteuid(65534)
         try:
             with pytest.raises(PermissionError, match=r"Cannot write to .*heat \(Permission denied\)"):
-                generate(plan(), Path(closed) / "heat", workers=1, origin=ORIGIN)
+                generate(plan(), Path(closed) / "heat", jobs=1, origin=ORIGIN)
         finally:
             if administrator:
                 os.seteuid(0)
@@ -225,7 +225,7 @@ def test_a_disk_without_room_is_found_before_the_work_starts(tmp_path: Path) -> 
         )
 
 
-@pytest.mark.parametrize(("name", "value"), [("workers", 0), ("batch", 0)])
+@pytest.mark.parametrize(("name", "value"), [("jobs", 0), ("batch", 0)])
 def test_impossible_settings_are_refused(tmp_path: Path, name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
         generate(plan(), tmp_path / "heat", **{name: value})  # type: ignore[arg-type]
@@ -234,7 +234,7 @@ def test_impossible_settings_are_refused(tmp_path: Path, name: str, value: int) 
 @pytest.mark.parametrize("constant", [False, True])
 def test_known_fields_and_vector_parameters_are_stored_with_the_state(tmp_path: Path, constant: bool) -> None:
     problem = Decay(constant_force=constant)
-    generate(Plan(problem, {"test": 6}, per_shard=6), tmp_path / "decay", workers=1, origin=ORIGIN)
+    generate(Plan(problem, {"test": 6}, per_shard=6), tmp_path / "decay", jobs=1, origin=ORIGIN)
     drawn = [problem.draw(trajectory_rng(0, "test", n)) for n in range(6)]
     solution = problem.solve(drawn)
     assert solution.context is not None
@@ -260,14 +260,14 @@ def test_a_diverging_trajectory_stops_the_generation_with_its_number_step_and_pa
             rf"Trajectory {worst} of `train` \(parameters amplitude={str(draws[worst])[:7]}.*phases=.*\) is {what}"
         )
         with pytest.raises(GenerationFailed, match=message):
-            generate(Plan(problem, {"train": 12}, per_shard=2, seed=2), folder, workers=1, batch=3, origin=ORIGIN)
+            generate(Plan(problem, {"train": 12}, per_shard=2, seed=2), folder, jobs=1, batch=3, origin=ORIGIN)
         stored = sorted(int(path.stem[-3:]) for path in folder.rglob("*.h5"))
         assert stored == list(range(worst // 2))
 
 
 def test_the_manifest_of_stationary_data_has_their_mean_and_deviation(tmp_path) -> None:
     options = {"frames": 5, "warm_up": 0.6, "end_time": 1.0, "solver_points": 128, "step": 0.02}
-    generate(build_plan("ks-attractor", "tiny", per_shard=3, **options), tmp_path / "ks", workers=1)
+    generate(build_plan("ks-attractor", "tiny", per_shard=3, **options), tmp_path / "ks", jobs=1)
     frames = np.asarray(load_dataset(tmp_path / "ks", "train").read(range(8)).state, dtype=np.float64)
     found = read_manifest(tmp_path / "ks")["statistics"]["u"]
     np.testing.assert_allclose([found["mean"], found["deviation"]], [frames.mean(), frames.std()], atol=1e-6)
@@ -276,6 +276,6 @@ def test_the_manifest_of_stationary_data_has_their_mean_and_deviation(tmp_path) 
 
 def test_stationary_data_without_training_trajectories_have_no_statistics(tmp_path) -> None:
     options = {"frames": 2, "warm_up": 0.2, "end_time": 0.4, "solver_points": 128, "step": 0.02}
-    generate(build_plan("ks-attractor", "tiny", counts={"train": 0, "valid": 0}, **options), tmp_path / "ks", workers=1)
+    generate(build_plan("ks-attractor", "tiny", counts={"train": 0, "valid": 0}, **options), tmp_path / "ks", jobs=1)
     assert "statistics" not in read_manifest(tmp_path / "ks")
     assert len(load_dataset(tmp_path / "ks", "test")) == 2

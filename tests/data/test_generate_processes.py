@@ -28,7 +28,7 @@ from ssno.pde.problems.heat import Heat
 
 if __name__ == "__main__":
     plan = Plan(Heat(points=64, frames=31), {"train": 60, "valid": 4}, per_shard=2)
-    generate(plan, Path(sys.argv[1]), workers=2, origin={"ssno": "test", "commit": "test"})
+    generate(plan, Path(sys.argv[1]), jobs=2, origin={"ssno": "test", "commit": "test"})
 """
 
 
@@ -40,7 +40,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The dataset as one process makes it in one go."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "heat"
-    assert generate(PLAN, folder, workers=1, origin=ORIGIN).complete
+    assert generate(PLAN, folder, jobs=1, origin=ORIGIN).complete
     return files(folder)
 
 
@@ -71,9 +71,9 @@ def started(tmp_path: Path, *, after: int) -> tuple[subprocess.Popen[bytes], Pat
 def test_two_workers_make_the_same_bits_as_one(uninterrupted: dict[str, bytes], tmp_path: Path) -> None:
     heard: list[float] = []
     outcome = generate(
-        PLAN, tmp_path / "heat", workers=2, origin=ORIGIN, report=lambda done, total: heard.append(done / total)
+        PLAN, tmp_path / "heat", jobs=2, origin=ORIGIN, report=lambda done, total: heard.append(done / total)
     )
-    assert (outcome.complete, outcome.made, outcome.forecast.workers) == (True, 32, 2)
+    assert (outcome.complete, outcome.made, outcome.forecast.jobs) == (True, 32, 2)
     assert files(tmp_path / "heat") == uninterrupted
     assert heard[-1] == pytest.approx(1)
 
@@ -85,7 +85,7 @@ def test_a_killed_generation_continues_to_the_same_bits(uninterrupted: dict[str,
     assert process.wait() == -signal.SIGKILL
     process.stderr.close()  # type: ignore[union-attr]
     assert not (folder / MANIFEST).exists()
-    outcome = generate(PLAN, folder, workers=1, origin=ORIGIN)  # at once, while the orphaned workers may still write
+    outcome = generate(PLAN, folder, jobs=1, origin=ORIGIN)  # at once, while the orphaned workers may still write
     assert outcome.kept >= 5
     assert outcome.made >= 1
     assert files(folder) == uninterrupted
@@ -108,7 +108,7 @@ def test_twenty_kills_at_random_moments_change_no_bit(uninterrupted: dict[str, b
         time.sleep(rng.uniform(0, 0.03))
         process.kill()
         process.communicate()
-    generate(PLAN, folder, workers=2, origin=ORIGIN)
+    generate(PLAN, folder, jobs=2, origin=ORIGIN)
     assert files(folder) == uninterrupted
     assert verify(folder).fine
 
@@ -142,7 +142,7 @@ def test_what_goes_wrong_in_a_worker_reaches_the_caller(
             PLAN,
             tmp_path,
             one,
-            workers=2,
+            jobs=2,
             batch=2,
             provenance=provenance,
             report=lambda _: None,

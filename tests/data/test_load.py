@@ -23,7 +23,7 @@ def generated(tmp_path_factory):
     """A root folder with a tiny heat dataset in several shards."""
     root = tmp_path_factory.mktemp("data")
     plan = build_plan("heat", "tiny", per_shard=3)
-    generate(plan, root / "heat-tiny", workers=1)
+    generate(plan, root / "heat-tiny", jobs=1)
     return root, plan
 
 
@@ -53,12 +53,12 @@ def test_a_generated_dataset_is_found_by_name_and_equals_its_solution(generated)
 def test_without_a_validation_split_the_last_training_trajectories_are_held_out(tmp_path, name, options, older) -> None:
     folder = tmp_path / f"{name}-tiny"
     plan = build_plan(name, "tiny", counts={"train": 12, "valid": 0}, **options)
-    generate(plan, folder, workers=1)
+    generate(plan, folder, jobs=1)
     if older:  # manifests used to say that valid was test
         manifest = read_manifest(folder)
         manifest["recipe"]["same_as"] = {"valid": "test"}
         (folder / MANIFEST).write_bytes(seal(manifest))
-        assert generate(plan, folder, workers=1).made == 0
+        assert generate(plan, folder, jobs=1).made == 0
     train, valid, test, everything = (
         load_dataset(name, split, root=tmp_path).read(slice(None)).state for split in ("train", "valid", "test", "all")
     )
@@ -70,7 +70,7 @@ def test_without_a_validation_split_the_last_training_trajectories_are_held_out(
 def test_context_of_generated_data_can_be_chosen_or_left_out(tmp_path) -> None:
     small = {"points": 8, "solver_points": 8, "frames": 2, "step": 0.1}
     counts = {"train": 2, "valid": 1, "test": 0}
-    generate(build_plan("torus-vis", "tiny", counts=counts, **small), tmp_path / "torus-vis-tiny", workers=1)
+    generate(build_plan("torus-vis", "tiny", counts=counts, **small), tmp_path / "torus-vis-tiny", jobs=1)
     both = load_dataset("torus-vis", root=tmp_path)
     force = load_dataset("torus-vis", root=tmp_path, context=("force",))
     none = load_dataset("torus-vis", root=tmp_path, context=("none",))
@@ -81,7 +81,7 @@ def test_context_of_generated_data_can_be_chosen_or_left_out(tmp_path) -> None:
 
 def test_a_split_that_was_not_generated_is_missed(tmp_path) -> None:
     plan = build_plan("heat", "tiny", counts={"train": 1, "valid": 0, "test": 0})
-    generate(plan, tmp_path / "heat-tiny", workers=1)
+    generate(plan, tmp_path / "heat-tiny", jobs=1)
     for split in ("valid", "test"):
         with pytest.raises(DataError, match=f"has no split '{split}', only train"):
             load_dataset("heat", split, root=tmp_path)
@@ -230,7 +230,7 @@ def test_a_shard_that_leads_out_of_its_folder_is_not_loaded(generated, tmp_path)
 def test_two_folders_for_validation_are_refused_and_values_are_no_validation(tmp_path) -> None:
     for name in ("train", "val", "valid"):
         numbered(tmp_path / "both" / name / "run.npy", 1)
-    with pytest.raises(DataError, match="valid and .*val are both called like the split 'valid'. Keep one of them"):
+    with pytest.raises(DataError, match="valid and .*val both have the name of the split 'valid'. Keep one of them"):
         load_dataset(tmp_path / "both", axes="batch time x")
     for number in range(2):
         numbered(tmp_path / "values" / f"max_val_{number}.npy", number)

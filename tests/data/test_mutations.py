@@ -25,7 +25,7 @@ OPTIONS = {".npz": ReadOptions(axes="batch time x"), ".npy": ReadOptions(axes="b
 def originals(tmp_path_factory, public_files) -> dict[str, bytes]:
     """One small healthy file of every kind."""
     folder = tmp_path_factory.mktemp("originals")
-    generate(build_plan("heat", "tiny"), folder / "heat", workers=1)
+    generate(build_plan("heat", "tiny"), folder / "heat", jobs=1)
     public_files.pdebench_burgers(folder / "burgers.hdf5")
     public_files.lpsda_ks(folder / "KS_train.h5", "train", samples=2, frames=6, points=8)
     public_files.the_well(folder / "wake.hdf5")

@@ -24,8 +24,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_cases_come_back_from_shards_and_do_not_depend_on_batches(tmp_path: Path) -> None:
     plan = Plan(CLOUDS, {"train": 3, "valid": 1, "test": 2}, per_shard=2)
-    generate(plan, tmp_path / "one", workers=1, batch=1, origin=ORIGIN)
-    generate(plan, tmp_path / "two", workers=1, batch=3, origin=ORIGIN)
+    generate(plan, tmp_path / "one", jobs=1, batch=1, origin=ORIGIN)
+    generate(plan, tmp_path / "two", jobs=1, batch=3, origin=ORIGIN)
     assert files(tmp_path / "one") == files(tmp_path / "two")
     data = load_dataset(tmp_path / "one", "train")
     assert data.geometry is POINT_CLOUD
@@ -49,7 +49,7 @@ def test_tasks_change_counts_angles_and_folders() -> None:
 
 def test_the_angles_of_the_test_split_are_the_tasks(tmp_path: Path) -> None:
     plan = Plan(KTFoil(task="aoa", points=16, wall_points=8), {"train": 8, "valid": 1, "test": 8})
-    generate(plan, tmp_path / "aoa", workers=1, origin=ORIGIN)
+    generate(plan, tmp_path / "aoa", jobs=1, origin=ORIGIN)
     inner, outer = (load_dataset(tmp_path / "aoa", split).parameters["angle"] for split in ("train", "test"))
     assert np.all((inner >= -2.5) & (inner <= 12.5))
     assert np.all((outer < -2.5) | (outer > 12.5))

@@ -79,7 +79,7 @@ def test_one_number_scales_all_axes_and_a_tuple_sets_each() -> None:
         (5, "stride", "`resolution` along x must divide 16 for reduction 'stride', got 5"),
         (5, "mean", "`resolution` along x must divide 16 for reduction 'mean', got 5"),
         (32, "stride", "`resolution` along x must be between 1 and 16, got 32"),
-        ((8, 8), "stride", r"`points` must have one number per axis \(1\)"),
+        ((8, 8), "stride", r"`resolution` must have one number per axis \(1\)"),
         (8, "median", "`reduction` must be one of 'stride', 'mean', 'spectral', got 'median'"),
     ],
 )
@@ -91,7 +91,7 @@ def test_impossible_reductions_are_refused(as_users_call_it, points, how, messag
 
 def test_grids_that_cannot_shrink_evenly_and_open_axes_are_refused() -> None:
     uneven = Trajectories.from_array(np.zeros((1, 2, 1, 16, 12)))
-    with pytest.raises(ValueError, match=r"`points` = 2 does not scale the grid \(16, 12\) evenly"):
+    with pytest.raises(ValueError, match=r"`resolution` 2 does not scale the grid \(16, 12\) evenly"):
         uneven.select(resolution=2)
     bounded = Trajectories.from_array(np.zeros((1, 2, 1, 16)), periodic=False)
     with pytest.raises(ValueError, match="Spectral reduction needs a periodic axis, x is not"):

@@ -76,7 +76,7 @@ def test_a_registered_problem_is_a_dataset_with_presets_and_conventions(tmp_path
     plan = build_plan("fisher-kpp", "tiny", diffusivity=0.2)
     assert (plan.problem, plan.counts["train"]) == (FisherKPP(diffusivity=0.2, points=16), 3)
     assert dataset_conventions("fisher-kpp").noise == 0
-    generate(plan, tmp_path / "fisher-kpp-tiny", workers=1)
+    generate(plan, tmp_path / "fisher-kpp-tiny", jobs=1)
     data = load_dataset("fisher-kpp", root=tmp_path)
     start, end = data.read([0, 1, 2]).state.numpy()[:, [0, -1]].transpose(1, 0, 2, 3)
     logistic = start * np.exp(0.5) / (1 + start * (np.exp(0.5) - 1))  # what a uniform state becomes
@@ -92,7 +92,7 @@ def test_bytes_of_a_registered_problem_do_not_depend_on_the_batch() -> None:
 def test_worker_processes_import_a_problem_of_a_module(tmp_path) -> None:
     plan = Plan(FisherKPP(), {"train": 4}, per_shard=2)
     for workers in (1, 2):
-        generate(plan, tmp_path / str(workers), workers=workers, origin=ORIGIN)
+        generate(plan, tmp_path / str(workers), jobs=workers, origin=ORIGIN)
     one, two = ([path.read_bytes() for path in sorted((tmp_path / str(n)).glob("train/*.h5"))] for n in (1, 2))
     assert one == two
 
@@ -102,7 +102,7 @@ def test_a_problem_that_workers_cannot_import_stays_in_one_process(tmp_path) -> 
     plan = Plan(local(), {"train": 4}, per_shard=1)
     assert not importable(plan.problem)
     with pytest.raises(GenerationFailed, match="Worker processes cannot import Local. Define it at the top level"):
-        generate(plan, tmp_path / "two", workers=2)
+        generate(plan, tmp_path / "two", jobs=2)
     assert generate(plan, tmp_path / "any").complete
 
 

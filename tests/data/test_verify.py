@@ -28,7 +28,7 @@ PLAN = Plan(
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original") / "flow"
-    generate(PLAN, folder, workers=1)
+    generate(PLAN, folder, jobs=1)
     return folder
 
 
@@ -142,7 +142,7 @@ def test_what_verification_advises_repairs_the_folder(folder: Path) -> None:
     (folder / "train/shard-001.h5").write_bytes(damaged)
     assert "delete it and run the generate command again" in findings(folder)[0][1]
     (folder / "train/shard-001.h5").unlink()
-    generate(PLAN, folder, workers=1)
+    generate(PLAN, folder, jobs=1)
     assert verify(folder).fine
 
 
@@ -247,6 +247,6 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
         verify(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError, match=r"has no manifest.json; it was not made by `ssno data generate`"):
         verify(tmp_path)
-    generate(PLAN, tmp_path / "half", workers=1, part=(1, 2))
+    generate(PLAN, tmp_path / "half", jobs=1, part=(1, 2))
     with pytest.raises(FileNotFoundError, match="its generation is unfinished: run the same .* command again"):
         verify(tmp_path / "half")

@@ -192,13 +192,13 @@ def test_a_report_does_not_take_the_evaluation_of_another_checkpoint_of_that_nam
 def test_models_lists_checkpoints(shipped, capsys) -> None:
     main(["models", "--json"])
     (row,) = json.loads(capsys.readouterr().out)["checkpoints"]
-    assert (row["name"], row["model"], row["stated"]["points"]) == ("ks-0.1-32", "ssno", 32)
+    assert (row["name"], row["model"], row["reported"]["points"]) == ("ks-0.1-32", "ssno", 32)
     assert row["parameters"] == sum(value.numel() for value in load_forecaster(shipped).model.parameters())
     assert row["bytes"] == sum(path.stat().st_size for path in shipped.iterdir())
     main(["models"])
     shown = capsys.readouterr().out
     assert "ks-0.1-tiny, 32 points" in shown
-    assert f"{row['stated']['rel_l2']:.3g}" in shown
+    assert f"{row['reported']['rel_l2']:.3g}" in shown
 
 
 def test_the_script_ships_and_reads_back(place, monkeypatch, capsys) -> None:
@@ -255,5 +255,5 @@ def test_paths_and_large_models_are_refused(monkeypatch) -> None:
 
 def test_a_damaged_statement_is_refused() -> None:
     assert reported_metrics({}) is None
-    with pytest.raises(ValueError, match="The stated error in config.json lacks dataset, split"):
+    with pytest.raises(ValueError, match="`stated` in config.json lacks dataset, split"):
         reported_metrics({"stated": {"rel_l2": 0.1}})

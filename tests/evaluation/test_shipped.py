@@ -25,7 +25,7 @@ def test_the_promised_checkpoints_load_by_name(name: str) -> None:
 
 def test_the_stated_error_is_measured_again(tmp_path: Path) -> None:
     plan = build_plan("ks", "paper", counts={"train": 1, "valid": 1, "test": 256}, viscosity=0.1)
-    generate(plan, tmp_path / "ks", workers=1)
+    generate(plan, tmp_path / "ks", jobs=1)
     data = load_dataset(tmp_path / "ks", "test", resolution=64)
     measured = evaluate("ks-0.1-64", data=data, write=False).scores.means
     stated = reported_metrics(open_run("ks-0.1-64").config)
@@ -51,7 +51,7 @@ def test_flows_are_forecast_on_their_own_grid_and_not_on_copies_of_a_coarser_one
 def test_the_stated_lift_is_measured_again(tmp_path: Path) -> None:
     """On 16 of the 128 cases: single forecasts scatter, so within a fifth."""
     plan = build_plan("kt-foil", "small", counts={"train": 1, "valid": 1, "test": 16})
-    generate(plan, tmp_path / "kt-foil", workers=1)
+    generate(plan, tmp_path / "kt-foil", jobs=1)
     stated = reported_metrics(open_run("kt-foil").config)
     assert stated is not None
     assert stated.lift_abs is not None
@@ -64,7 +64,7 @@ def test_the_stated_lift_is_measured_again(tmp_path: Path) -> None:
 def test_the_stated_error_on_the_sphere_is_measured_again(tmp_path: Path) -> None:
     """On 4 of the test trajectories: they scatter, so within a fifth."""
     plan = build_plan("swe", "small", counts={"train": 1, "valid": 1, "test": 4}, frames=11)
-    generate(plan, tmp_path / "swe", workers=1)
+    generate(plan, tmp_path / "swe", jobs=1)
     stated = reported_metrics(open_run("swe-32").config)
     assert stated is not None
     assert stated.rel_l2_normalised is not None
@@ -77,7 +77,7 @@ def test_the_stated_error_on_the_sphere_is_measured_again(tmp_path: Path) -> Non
 def test_the_stated_error_of_flows_is_measured_again(dataset: str, tested: int, tmp_path: Path) -> None:
     """On a few of the test trajectories: they scatter, so within a third."""
     plan = build_plan(dataset, "small", counts={"train": 1, "test": tested})
-    generate(plan, tmp_path / dataset, workers=1)
+    generate(plan, tmp_path / dataset, jobs=1)
     stated = reported_metrics(open_run(f"{dataset}-64").config)
     assert stated is not None
     assert stated.points == 64

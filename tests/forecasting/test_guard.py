@@ -68,7 +68,7 @@ def test_a_guard_refuses_what_it_cannot_limit(as_users_call_it) -> None:
         EnergyGuard(forecaster_for(data, Add(X), recorded=False), given, axes=data.axes)
     forecaster = forecaster_for(data, Add(X))
     for axes, geometry in (([Axis("x", 1.0, 64, periodic=False)], {}), (data.axes, {"geometry": SPHERE})):
-        with pytest.raises(ValueError, match="`guard` takes fields apart into the waves of periodic axes"):
+        with pytest.raises(ValueError, match="`guard` needs periodic, unmasked data on a Cartesian grid"):
             EnergyGuard(forecaster, given, axes=axes, **geometry)
     forecaster.working_grid = lambda grid, *, spacing: (128,)
     with pytest.raises(

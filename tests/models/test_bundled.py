@@ -82,6 +82,6 @@ def test_every_bundled_checkpoint_is_small_whole_and_states_its_error(name, tmp_
     assert stated is not None
     assert stated.split == "test"
     assert 0 < stated.rel_l2_onestep < 1 > stated.rel_l2 > 0
-    assert describe_checkpoint(folder)["stated"] == asdict(stated)
+    assert describe_checkpoint(folder)["reported"] == asdict(stated)
     model = load_forecaster(name).model
     assert type(model).from_pretrained(name).config == model.config

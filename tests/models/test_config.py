@@ -92,7 +92,7 @@ def test_damaged_weights_are_refused(folder) -> None:
     with pytest.raises(ValueError, match="is not a readable safetensors file"):
         SSNO.from_pretrained(folder)
     weights.unlink()
-    with pytest.raises(FileNotFoundError, match="The model folder is not whole"):
+    with pytest.raises(FileNotFoundError, match="the model folder is incomplete"):
         SSNO.from_pretrained(folder)
 
 

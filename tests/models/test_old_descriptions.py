@@ -12,6 +12,7 @@ from ssno.models.operator import OperatorState
 from ssno.models.pretrained import FORMAT, bundled_folders, read_model_document
 from ssno.models.registry import ALL_MODELS, config_type, model_config
 from ssno.models.ssno import SSNO, SSNOConfig
+from ssno.models.wrapped import WrappedConfig
 
 OLD = json.loads((Path(__file__).parents[1] / "fixtures" / "old-models.json").read_text())
 """By name, in the usual and in the smallest size."""
@@ -83,6 +84,10 @@ def test_bundled_checkpoints_stay_as_they_are_on_disk(name: str) -> None:
     assert json.loads((folder / "config.json").read_text())["version"] == 1
     described = read_model_document(folder)["config"]
     assert config_type(described["model"]).from_json(described).name == described["model"]
+
+
+def test_a_network_from_elsewhere_has_another_name_now() -> None:
+    assert with_new_names({"model": {"model": "foreign"}}) == {"model": {"model": WrappedConfig.model_name}}
 
 
 def test_a_variant_in_a_file_may_say_only_what_differs() -> None:

@@ -233,7 +233,7 @@ def test_a_dry_run_foresees_time_and_trains_nothing(capsys: pytest.CaptureFixtur
     plan = json.loads(capsys.readouterr().out)
     assert plan["seconds"] > 0
     assert plan["todo"] == len(plan["runs"]) == 4
-    assert sum(plan["seconds_of"].values()) / plan["workers"] == pytest.approx(plan["seconds"])
+    assert sum(plan["seconds_of"].values()) / plan["jobs"] == pytest.approx(plan["seconds"])
     assert not Path("dry").exists()
 
 

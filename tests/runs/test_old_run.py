@@ -40,7 +40,7 @@ SHAPES = {
 def old_run(tmp_path, monkeypatch) -> Path:
     """A copy of the run, beside the data that it was trained on."""
     monkeypatch.chdir(tmp_path)
-    generate(build_plan("ks", "tiny", viscosity=0.1), tmp_path / "data" / "ks-0.1-tiny", workers=1)
+    generate(build_plan("ks", "tiny", viscosity=0.1), tmp_path / "data" / "ks-0.1-tiny", jobs=1)
     return shutil.copytree(FIXTURES / "old-run", tmp_path / "runs" / "old-run")
 
 

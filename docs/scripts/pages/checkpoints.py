@@ -94,7 +94,7 @@ def measure(run: RunFolder) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         counts = {"train": 0, "valid": 0, "test": TESTED}
         plan = build_plan(options.name, options.preset, counts=counts, **chosen)  # type: ignore[arg-type]
-        generate(plan, Path(place) / "data", workers=1)
+        generate(plan, Path(place) / "data", jobs=1)
         data = replace(options, path=str(Path(place) / "data"), viscosity=None, train=None, valid=None).load("test")
         steady = data.geometry.is_steady
         forecasters = {run.name: run.forecaster}
@@ -237,7 +237,7 @@ def checkpoint_rows() -> list[tuple[str, str, str, str]]:
     rows = []
     for name, folder in bundled_folders().items():
         row = describe_checkpoint(folder)
-        stated = row["stated"] or {}
+        stated = row["reported"] or {}
         assert row["model"] in known_models()
         rows.append((f"[{name}](checkpoints/{name}.md)", row["model"], stated["dataset"], f"{stated['rel_l2']:.3g}"))
     return rows

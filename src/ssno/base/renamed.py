@@ -37,6 +37,7 @@ FIELDS = {
     "forecaster.increment": "forecaster.predict_increment",
 }
 VALUES = {
+    "model.model": {"foreign": "wrapped"},
     "model.boundary": {
         "wrapped": "periodic",
         "one-period": "periodic-truncated",

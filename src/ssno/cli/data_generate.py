@@ -128,7 +128,7 @@ def generate(request: Annotated[AnyRequest, tyro.conf.arg(name="")]) -> None:
             outcome = generate_dataset(
                 plan,
                 folder,
-                workers=request.jobs,
+                jobs=request.jobs,
                 batch=request.batch,
                 part=parse_part(request.shard),
                 dry_run=request.dry_run,
@@ -165,7 +165,7 @@ def describe(cost: GenerationCost) -> str:
     if not cost.shards:
         return "nothing left to generate."
     return (
-        f"{cost.trajectories} trajectories in {cost.shards} files, with {cost.workers} process(es) "
+        f"{cost.trajectories} trajectories in {cost.shards} files, with {cost.jobs} process(es) "
         f"{cost_words(cost.seconds, cost.memory_bytes, cost.disk_bytes)}."
     )
 

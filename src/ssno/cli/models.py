@@ -85,7 +85,7 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
         "model": values["model"],
         "parameters": parameters_of(model_config(values["model"]).from_json(values)),
         "bytes": sum((folder / file).stat().st_size for file in FILES),
-        "stated": None if stated is None else asdict(stated),
+        "reported": None if stated is None else asdict(stated),
     }
 
 
@@ -97,7 +97,7 @@ def checkpoint_table(rows: list[dict[str, Any]]) -> Table:
     for heading in ("parameters", "rel_l2", "one step", "size"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        stated = row["stated"] or {}
+        stated = row["reported"] or {}
         data = f"{stated['dataset']}, {stated['points']} points" if stated else "-"
         errors = (number(stated.get(metric)) for metric in ("rel_l2", "rel_l2_onestep"))
         size = byte_size(row["bytes"])

@@ -135,7 +135,7 @@ def announce(
         plan: dict[str, Any] = {
             "experiment": experiment.name,
             "scale": experiment.scale,
-            "workers": workers,
+            "jobs": workers,
             "seconds": seconds,
         }
         plan["data"] = {str(where): asdict(cost) for where, cost in data.items()}

@@ -168,10 +168,10 @@ class Envelope:
 
     @classmethod
     def guessed(cls, given: Float[Tensor, "n t c q"], units: AffineMap | None, *, length: float) -> "Envelope":
-        """Without a record of the training data: from given frames and the units that were fitted to those data.
+        """Without a record of the training data: from the input frames and the units that were fitted to those data.
 
-        Values may be `USUAL` scales from the shift, means one. Bands may have the energy of the given frames and what
-        they would share of scale^2 if each had half of the one before. Without units, those of the given frames hold.
+        Values may be `USUAL` scales from the shift, means one. Bands may have the energy of the input frames and what
+        they would share of scale^2 if each had half of the one before. Without units, those of the input frames hold.
         """
         low, high = given.amin((0, 1)), given.amax((0, 1))
         shift, scale = given[:, -1, :, MEAN], given[:, -1, :, BANDS:].sum(-1).sqrt()
@@ -201,7 +201,7 @@ class Envelope:
     def seen(self, given: Float[Tensor, "n c q"]) -> tuple[Float[Tensor, "n c q"], Float[Tensor, "n c q"]]:
         """Smallest and largest values of the training data, for trajectories that go on from the `given` frame.
 
-        A conserved mean is held to that of the given frame, any other to those of the training data.
+        A conserved mean is held to that of the input frame, any other to those of the training data.
         """
         tensors = (torch.tensor(getattr(self, name), dtype=torch.float64) for name in _EXTREMES)
         low, high, mean_low, mean_high, drift, energy_low, energy_high = tensors

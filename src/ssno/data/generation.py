@@ -1,7 +1,7 @@
 """Generate a dataset into a folder: check, forecast, make what is missing, seal.
 
     plan = Plan(KuramotoSivashinsky(viscosity=0.075), counts={"train": 2048, "valid": 256})
-    generate(plan, Path("data/ks-0.075-paper"), workers=2)
+    generate(plan, Path("data/ks-0.075-paper"), jobs=2)
 
 Calling it again continues: finished shards are kept, everything else is made anew. Several machines may work in one
 folder at the same time, each on its own part (`part=(1, 4)`); whoever finds the dataset complete writes the
@@ -60,15 +60,15 @@ def run(
     folder: Path,
     shards: Sequence[Shard],
     *,
-    workers: int,
+    jobs: int,
     batch: int,
     provenance: Mapping[str, str | int],
     report: Report,
     stored: Callable[[Entry], None],
 ) -> None:
-    """Make all `shards`, in this process for one worker, else in `workers` spawned ones."""
+    """Make all `shards`, in this process for one worker, else in `jobs` spawned ones."""
     settings = {"batch": batch, "provenance": provenance}
-    if workers == 1:
+    if jobs == 1:
         queue = iter(shards)
         produce(
             plan,
@@ -82,9 +82,9 @@ def run(
     if not importable(plan.problem):
         raise GenerationFailed(
             f"Worker processes cannot import {type(plan.problem).__qualname__}. Define it at the top level of a module "
-            "or script, or use `workers=1`."
+            "or script, or use `jobs=1`."
         )
-    with spawned(min(workers, len(shards)), (plan, folder, settings)) as team:
+    with spawned(min(jobs, len(shards)), (plan, folder, settings)) as team:
         listen(team, list(shards), report=report, stored=stored)
 
 
@@ -105,7 +105,7 @@ def listen(
                 if process.exitcode != 0:
                     raise GenerationFailed(
                         f"A worker process died (exit code {process.exitcode}); -9 usually means out of memory. "
-                        "Finished shards are kept: run the same command again, with fewer `workers`."
+                        "Finished shards are kept: run the same command again, with fewer `jobs`."
                     ) from None
                 continue
             if kind == "solved":
@@ -142,14 +142,14 @@ def work(connection: Connection, plan: Plan, folder: Path, settings: dict[str, A
 
 
 @contextmanager
-def spawned(workers: int, arguments: tuple[Any, ...]) -> Iterator[dict[Connection, BaseProcess]]:
+def spawned(jobs: int, arguments: tuple[Any, ...]) -> Iterator[dict[Connection, BaseProcess]]:
     """A team of worker processes by the pipe that leads to each; ended when the block ends, whatever the reason."""
     context = get_context("spawn")
     team: dict[Connection, BaseProcess] = {}
     processes: list[BaseProcess] = []
     try:
         with single_threaded_children():
-            for _ in range(workers):
+            for _ in range(jobs):
                 ours, theirs = context.Pipe()
                 process: BaseProcess = context.Process(target=work, args=(theirs, *arguments), daemon=True)
                 process.start()
@@ -204,7 +204,7 @@ def generate(
     plan: Plan,
     folder: Path,
     *,
-    workers: int | None = None,
+    jobs: int | None = None,
     batch: int | None = None,
     part: tuple[int, int] = (1, 1),
     dry_run: bool = False,
@@ -214,14 +214,14 @@ def generate(
 ) -> GenerationReport:
     """Make the shards of `part` that are not yet in `folder`, and the manifest once all parts are there.
 
-    `workers` is the number of single-threaded processes, by default one per core where that pays; `batch` the
+    `jobs` is the number of single-threaded processes, by default one per core where that pays; `batch` the
     number of trajectories solved at once. `announce` hears the forecast before the work starts, `report` the number of
     trajectories solved so far and in total. `dry_run` stops after the forecast and writes nothing. `origin` is
     what files and manifest say about versions, commit and hardware; those of this process by default.
     """
     start = time.monotonic()
     batch = plan.problem.preferred_batch if batch is None else batch
-    for name, value in (("workers", workers), ("batch", batch)):
+    for name, value in (("jobs", jobs), ("batch", batch)):
         if value is not None and value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
     origin = provenance() if origin is None else origin
@@ -231,7 +231,7 @@ def generate(
     todo = [shard for shard in mine if shard.path not in kept]
     if todo and not dry_run:
         prepare_folder(plan, folder)
-    cost = expected_cost(plan, todo, workers=workers, batch=batch, provenance=origin)
+    cost = expected_cost(plan, todo, jobs=jobs, batch=batch, provenance=origin)
     check_room(cost, folder)
     announce(cost)
     made: list[Entry] = []
@@ -243,7 +243,7 @@ def generate(
             solved += trajectories
             report(min(solved, total), total)
 
-        run(plan, folder, todo, workers=cost.workers, batch=batch, provenance=origin, report=count, stored=made.append)
+        run(plan, folder, todo, jobs=cost.jobs, batch=batch, provenance=origin, report=count, stored=made.append)
         report(total, total)  # fractions of trajectories may not add up to the last digit
     missing = len(plan.shards()) - len(finished_shards(folder, plan.shards()))
     if missing == 0 and not dry_run:

@@ -158,12 +158,12 @@ def coarse_points(axes: tuple[Axis, ...], points: Points) -> tuple[int, ...]:
         points = points[0]
     if isinstance(points, tuple):
         if len(points) != len(axes):
-            raise ValueError(f"`points` must have one number per axis ({len(axes)}), got {points}.")
+            raise ValueError(f"`resolution` must have one number per axis ({len(axes)}), got {points}.")
         return points
     sizes = [points * axis.points / axes[0].points for axis in axes]
     if any(size != int(size) for size in sizes):
         grid = tuple(axis.points for axis in axes)
-        raise ValueError(f"`points` = {points} does not scale the grid {grid} evenly. Give one number per axis.")
+        raise ValueError(f"`resolution` {points} does not scale the grid {grid} evenly. Give one number per axis.")
     return tuple(int(size) for size in sizes)
 
 

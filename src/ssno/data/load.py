@@ -223,7 +223,7 @@ def _files_of(folder: Path, split: str, loose: Sequence[Path], *, root: Path) ->
     """Files of a split: those in a folder called so, or else the `loose` ones with its name in theirs."""
     folders = [folder / name for name in CALLED[split] if (folder / name).is_dir()]
     if len(folders) > 1:
-        raise DataError(f"{folders[0]} and {folders[1]} are both called like the split {split!r}. Keep one of them.")
+        raise DataError(f"{folders[0]} and {folders[1]} both have the name of the split {split!r}. Keep one of them.")
     # "val" may mean a value, unless there is something to validate.
     divided = any(name in _words(file) for name in ("train", "test") for file in loose)
     names = CALLED[split] if divided else (split,)

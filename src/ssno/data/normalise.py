@@ -5,7 +5,7 @@
     minmax             shift = min, scale = max - min  over all trajectories, frames and points: onto [0, 1]
     zscore             shift = mean, scale = standard deviation
     none               shift = 0, scale = 1
-    per_sample_minmax  as minmax, with the extremes of each trajectory's given frames
+    per_sample_minmax  as minmax, with the extremes of each trajectory's input frames
 
 A constant channel maps to 0 and comes back as its constant. `increment` is the standard deviation of
 u[t+1] - u[t] per channel in physical units, for models that predict the change. State and context have one
@@ -229,7 +229,7 @@ class Normaliser:
         return cls("none", tuple(fields), (0.0,) * len(fields), (1.0,) * len(fields), (0.0,) * len(fields))
 
     def bind(self, given: Float[Tensor, "n t c *grid"] | None = None) -> AffineMap:
-        """The map for a batch. For `per_sample_minmax`, `given` are the given frames: never those to predict."""
+        """The map for a batch. For `per_sample_minmax`, `given` are the input frames: never those to predict."""
         if self.method != "per_sample_minmax":
             return AffineMap(*(torch.tensor([v], dtype=torch.float64) for v in (self.shift, self.scale)))
         if given is None or given.shape[2] != len(self.fields):

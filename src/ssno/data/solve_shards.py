@@ -133,11 +133,11 @@ WORKER_START = 3.0  # seconds to start a process and import torch
 
 @dataclass(frozen=True)
 class GenerationCost:
-    """Expected cost of making some shards; `memory_bytes` is the sum over all workers."""
+    """Expected cost of making some shards; `memory_bytes` is the sum over all worker processes."""
 
     shards: int
     trajectories: int
-    workers: int
+    jobs: int
     seconds: float
     memory_bytes: int
     disk_bytes: int
@@ -157,14 +157,14 @@ class _Enough(Exception):
 
 
 def expected_cost(
-    plan: Plan, shards: Sequence[Shard], *, workers: int | None, batch: int, provenance: Mapping[str, str | int]
+    plan: Plan, shards: Sequence[Shard], *, jobs: int | None, batch: int, provenance: Mapping[str, str | int]
 ) -> GenerationCost:
     """Solve one batch, or 3 seconds of it, write nothing, and scale up.
 
-    `workers=None` takes one process per core, unless a single one is done before the others have started.
+    `jobs=None` takes one process per core, unless a single one is done before the others have started.
     """
     if not shards:
-        return GenerationCost(shards=0, trajectories=0, workers=0, seconds=0.0, memory_bytes=0, disk_bytes=0)
+        return GenerationCost(shards=0, trajectories=0, jobs=0, seconds=0.0, memory_bytes=0, disk_bytes=0)
     trial = replace(shards[0], count=min(batch, shards[0].count))
     solved, start = 0.0, time.perf_counter()
 
@@ -185,14 +185,14 @@ def expected_cost(
         return trajectories * seconds / processes + (WORKER_START if processes > 1 else 0.0)
 
     most = available_cores() if importable(plan.problem) else 1
-    choices = (1, most) if workers is None else (workers,)
-    workers = min((min(choice, len(shards)) for choice in choices), key=duration)
+    choices = (1, most) if jobs is None else (jobs,)
+    jobs = min((min(choice, len(shards)) for choice in choices), key=duration)
     largest = max(shard.count for shard in shards) * trajectory_bytes(plan.problem)
     return GenerationCost(
         shards=len(shards),
         trajectories=trajectories,
-        workers=workers,
-        seconds=duration(workers),
-        memory_bytes=workers * (most_held() + 3 * largest),
+        jobs=jobs,
+        seconds=duration(jobs),
+        memory_bytes=jobs * (most_held() + 3 * largest),
         disk_bytes=round(trajectories * stored),
     )

@@ -297,8 +297,8 @@ class EnergyGuard:
             )
         if geometry is not CARTESIAN or not all(axis.periodic for axis in axes) or forecaster.mask is not None:
             raise ValueError(
-                "`guard` takes fields apart into the waves of periodic axes without a mask, and these data have "
-                "others. Forecast without `guard`."
+                "`guard` needs periodic, unmasked data on a Cartesian grid: it limits the energy of their Fourier "
+                "modes. Forecast without `guard`."
             )
         self.gauge = Gauge(axes, geometry, length=envelope.length, bands=envelope.bands)
         measured = self.gauge(first_frames[:, -1:])[:, 0]

@@ -78,7 +78,7 @@ class FrozenOperator(nn.Module):
 
     @torch.no_grad()
     def buffer(self, first_frames: Float[Tensor, "b t c *grid"]) -> Float[Tensor, "k h *points"]:
-        """Features of all given frames but the newest, which is for the first step to take; zeros before them."""
+        """Features of all input frames but the newest, which is for the first step to take; zeros before them."""
         self.check(first_frames)
         self._sample()
         given = first_frames.shape[1] - 1

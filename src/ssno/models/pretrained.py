@@ -167,7 +167,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     try:
         tensors = safetensors.torch.load(read_regular(path, limit=LARGEST))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is missing. The model folder is not whole; save it again.") from None
+        raise FileNotFoundError(f"{path} is missing: the model folder is incomplete. Save the model again.") from None
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a readable safetensors file ({error}). It may be damaged.") from None
     to_precision_of(tensors, model)
@@ -235,5 +235,5 @@ def reported_metrics(config: Mapping[str, Any]) -> ReportedMetrics | None:
         return None
     needed = [f.name for f in fields(ReportedMetrics) if f.default is MISSING]
     if isinstance(section, Mapping) and (lacking := [name for name in needed if name not in section]):
-        raise ValueError(f"The stated error in config.json lacks {', '.join(lacking)}. It may be damaged.")
+        raise ValueError(f"`stated` in config.json lacks {', '.join(lacking)}. It may be damaged.")
     return description_from_json(ReportedMetrics, section, where="stated.")

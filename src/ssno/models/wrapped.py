@@ -36,7 +36,7 @@ from ssno.models.pretrained import WEIGHTS, Pretrained, load_weights, model_fold
 class WrappedConfig(GridConfig):
     """A network from elsewhere: how it is called. The network itself must be given."""
 
-    model_name: ClassVar[str] = "foreign"
+    model_name: ClassVar[str] = "wrapped"
     origin: ClassVar[str] = "elsewhere"
 
     coordinates: bool | tuple[int, ...] = False
@@ -46,7 +46,7 @@ class WrappedConfig(GridConfig):
     def build(self) -> "WrappedModule":
         """Refused: only whoever has the network can build it."""
         raise ValueError(
-            f"A 'foreign' configuration does not contain its network ({self.module or 'unknown'}). Build that "
+            f"A 'wrapped' configuration does not contain its network ({self.module or 'unknown'}). Build that "
             "yourself, then wrap it with `WrappedModule(network, config)`, or fill it with saved weights through "
             "`WrappedModule.from_pretrained(folder, network)`."
         )

@@ -123,7 +123,7 @@ def make_data(demo: Demo, folder: Path, progress: Progress) -> tuple[Trajectorie
     """Training, validation and test trajectories on the coarse grid, and the test ones on a finer grid."""
     counts = {"train": demo.trajectories, "valid": demo.held_out // 2, "test": demo.held_out}
     plan = build_plan("ks", "small", counts=counts, viscosity=demo.viscosity)  # type: ignore[arg-type]
-    generate(plan, folder / "data", workers=os.cpu_count(), report=progress)
+    generate(plan, folder / "data", jobs=os.cpu_count(), report=progress)
     coarse = [load_dataset(folder / "data", split, resolution=demo.points) for split in ("train", "valid", "test")]
     return (*coarse, load_dataset(folder / "data", "test", resolution=demo.finer_points))
 

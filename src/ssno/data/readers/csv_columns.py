@@ -125,7 +125,7 @@ def _frames(
         if len(row) != len(longest):
             raise DataError(
                 f"{contents.path}: trajectory {runs[number]:g} has {len(row)} times, another has {len(longest)}. "
-                "Trajectories of one file must have as many."
+                "All trajectories of a file must have equally many."
             )
     return np.stack(time_rows), frame
 
