@@ -20,7 +20,7 @@ from ssno.runs.checkpoint import has_checkpoint, load_checkpoint, read_progress
 from ssno.runs.log import read_log
 from ssno.runs.run import Run, read_run
 from ssno.training.checks import ResumeCheck
-from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, launch
+from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, EXIT_LOST, launch
 
 SMALL = ["--model", "ssno:tiny", "--data.axes", "batch time x", "--train.batch-size", "8"]
 
@@ -302,6 +302,22 @@ def test_divergence_has_its_own_exit_code(here, capsys) -> None:
         )
     assert stopped.value.code == EXIT_DIVERGED
     assert "Training diverged at step" in capsys.readouterr().err
+
+
+def test_a_process_whose_fellow_is_gone_says_so(here, capsys, monkeypatch) -> None:
+    def lost(*_, **__):
+        raise RuntimeError("[gloo/transport/tcp/pair.cc:537] Read error: Connection reset by peer")
+
+    monkeypatch.setattr("ssno.cli.train.run_task", lost)
+    for launched, code, told in ((True, EXIT_LOST, "another process of this training is gone"), (False, 70, "a bug")):
+        if launched:
+            monkeypatch.setenv("RANK", "0")
+        else:
+            monkeypatch.delenv("RANK")
+        with pytest.raises(SystemExit) as stopped:
+            ssno()
+        assert stopped.value.code == code
+        assert told in capsys.readouterr().err
 
 
 def wait_for_step(folder, step: int, process: subprocess.Popen) -> None:

@@ -4,8 +4,12 @@
 numbered by the launcher's environment variables.
 """
 
+import math
+import os
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,8 +23,11 @@ from ssno.forecasting.metrics import frame_errors
 from ssno.layers.axial import BlockOptions
 from ssno.layers.modes import ModeOptions
 from ssno.layers.space import MeshShape, SpaceMesh
+from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNO, SSNOConfig
 from ssno.runs.options import TrainOptions, Unrolling
+from ssno.training.objective import whole
+from ssno.training.processes import Process
 
 LINES = ("zero", "periodic", "periodic-truncated", "neumann", "dirichlet", "learned")
 FAST: dict[str, Any] = {"initialisation": "grid", "dt_min": 0.03, "dt_max": 1.0}
@@ -58,7 +65,7 @@ def difference(found: torch.Tensor, wanted: torch.Tensor) -> float:
 
 
 def compared(case: Case, dtype: torch.dtype) -> dict[str, float]:
-    """The relative differences of one case: forecasts, losses, the gradient, and its worst parameter."""
+    """The relative differences of one case: forecasts, losses, gradient, its worst parameter, and rounding alone."""
     _, parts, grid, way, fields = case
     torch.manual_seed(0)
     fields = {"modes": ModeOptions(**FAST)} | fields
@@ -72,6 +79,8 @@ def compared(case: Case, dtype: torch.dtype) -> dict[str, float]:
     losses.mean().backward()
     wanted = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
+    exact = deepcopy(model).double()
+    frame_errors(exact(frames.double()), truth.double()).mean().backward()
     space = SpaceMesh(model.axis_scans(grid), shape=MeshShape(1, parts), device=torch.device("cpu"))
     space.methods = tuple("whole" if n == 1 else way for n in parts)
     with space.inside(model):
@@ -88,7 +97,53 @@ def compared(case: Case, dtype: torch.dtype) -> dict[str, float]:
         "loss": difference(shared.detach(), losses.detach()),
         "gradient": difference(*every),
         "worst": max(difference(gradients[name], wanted[name]) for name in wanted),
+        "rounding": max(difference(wanted[n], p.grad) for n, p in exact.named_parameters() if p.grad is not None),
     }
+
+
+def compared_shards(case: Case, dtype: torch.dtype) -> dict[str, float]:
+    """The same for weights in shards, pieces of fields and blocks that are computed again, all at once."""
+    _, parts, grid, _, fields = case
+    pieces = math.prod(parts)
+    torch.manual_seed(0)
+    model = SSNO(SSNOConfig.tiny(n_dims=len(grid), modes=ModeOptions(**FAST), **fields)).to(dtype)
+    frames, truth = (torch.randn(2 * dist.get_world_size(), 5, 1, *grid, dtype=dtype) for _ in range(2))
+    exact = deepcopy(model).double()
+    for one in (model, exact):
+        kind = one.lift.weight.dtype
+        frame_errors(one(frames.to(kind)), truth.to(kind)).mean(1).mean().backward()
+    wanted = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad(set_to_none=True)
+    process = Process(rank=dist.get_rank(), world_size=dist.get_world_size())
+    if pieces > 1:
+        shape = MeshShape(process.world_size // pieces, parts)
+        process = replace(process, space=SpaceMesh(model.axis_scans(grid), shape=shape, device=process.device))
+    process.shard(model)
+    model.space, model.gradient_checkpointing = process.space, True
+    mine, true = (whole.chunk(process.data_size)[process.data_rank] for whole in (frames, truth))
+    over = None
+    if process.space is not None:
+        mine, true, over = process.space.cut(mine), process.space.cut(true), process.space.norm
+    losses = frame_errors(model(mine), true, over_pieces=over).mean(1)
+    (losses.sum() * process.world_size / len(frames)).backward()
+    gradients = {name: whole(p.grad) for name, p in model.named_parameters() if p.grad is not None}
+    assert gradients.keys() == wanted.keys()
+    return {
+        "gradient": difference(*[torch.cat([g[name].flatten() for name in wanted]) for g in (gradients, wanted)]),
+        "worst": max(difference(gradients[name], wanted[name]) for name in wanted),
+        "rounding": max(difference(wanted[n], p.grad) for n, p in exact.named_parameters() if p.grad is not None),
+        "share": sum(p.to_local().numel() for p in model.parameters()) / count_parameters(model),
+    }
+
+
+def shard_cases(size: int, *, few: bool) -> Iterator[Case]:
+    yield "2d", (2, 1), (8, 6), "", {"boundary": ("periodic", "zero")}
+    if few:
+        return
+    yield "1d", (1,), (12,), "", {}
+    yield "3d", (1, size, 1), (3, 8, 4), "", {"boundary": "periodic"}
+    for kind in ("unidirectional", "parallel", "product", "raster"):
+        yield kind, (1, 1), (8, 6), "", {"block": BlockOptions(kind)}
 
 
 def trained(folder: Path, mesh: str | None, **more: Any) -> None:
@@ -107,15 +162,21 @@ def trained(folder: Path, mesh: str | None, **more: Any) -> None:
 
 
 def take_part(size: int, chosen: str, folder: Path) -> list[tuple[Case, torch.dtype, dict[str, float]]]:
-    """Everything that processes do together."""
+    """Everything that processes do together, each group of them at a port of its own: stores outlive their groups."""
+    ports = iter(os.environ["PORTS"].split())
+    os.environ["MASTER_PORT"] = next(ports)
     dist.init_process_group("gloo")
     few = chosen == "few"
     dtypes = (torch.float32,) if few else (torch.float32, torch.float64)
     cases = few_cases(size) if few else all_cases(size)
     found = [(case, dtype, compared(case, dtype)) for case in cases for dtype in dtypes]
+    sharded = shard_cases(size, few=few)
+    found += [(case, dtype, compared_shards(case, dtype)) for case in sharded for dtype in dtypes]
     dist.destroy_process_group()
     if few:
-        trained(folder / "two", f"space={size}")
+        for name, more in (("two", {}), ("sharded", {"fsdp": True, "gradient_checkpointing": True})):
+            os.environ["MASTER_PORT"] = next(ports)
+            trained(folder / name, f"space={size}", **more)
     return found
 
 

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +33,10 @@ CASES = Path(__file__).with_name("mesh_cases.py")
 def together(size: int, chosen: str, folder: Path, monkeypatch) -> list:
     """Take part in what so many processes do; this one is the first."""
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        monkeypatch.setenv("MASTER_PORT", str(unused.getsockname()[1]))
+    monkeypatch.setenv("MASTER_PORT", "")
+    with ExitStack() as held:
+        unused = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        monkeypatch.setenv("PORTS", " ".join(str(one.getsockname()[1]) for one in unused))
     monkeypatch.setenv("WORLD_SIZE", str(size))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     words = [sys.executable, str(CASES), str(size), chosen, str(folder)]
@@ -52,17 +55,19 @@ def together(size: int, chosen: str, folder: Path, monkeypatch) -> list:
 def test_two_processes_that_share_fields_compute_and_train_as_one(tmp_path, monkeypatch) -> None:
     """One spawn for all: scans in 1D, 2D and 3D, then a training whose loss has everything."""
     for case, _, found in together(2, "few", tmp_path, monkeypatch):
-        assert max(found["forward"], found["loss"], found["gradient"]) < 1e-6, (case, found)
-        assert found["worst"] < 1e-5, (case, found)
+        assert max(found.get("forward", 0), found.get("loss", 0), found["gradient"]) < 1e-6, (case, found)
+        assert found["worst"] < max(1e-6, 3 * found["rounding"]), (case, found)
+        assert found.get("share", 0) < 0.51
     trained(tmp_path / "one", None)
-    one, two = (read_log(tmp_path / name) for name in ("one", "two"))
+    one = read_log(tmp_path / "one")
     assert len([line for line in one if line["kind"] == "step"]) == 4
-    for ours, theirs in zip(one, two, strict=True):
-        numbers = {name for name, value in ours.items() if isinstance(value, float)} - {"seconds"}
-        np.testing.assert_allclose([theirs[n] for n in numbers], [ours[n] for n in numbers], rtol=2e-5)
-    tensors = [load_checkpoint(tmp_path / name / "last")[0] for name in ("one", "two")]
-    assert tensors[0].keys() == tensors[1].keys()
-    trained(tmp_path / "two", None, resume=True)  # the checkpoint is that of one process
+    for other in ("two", "sharded"):
+        for ours, theirs in zip(one, read_log(tmp_path / other), strict=True):
+            numbers = {name for name, value in ours.items() if isinstance(value, float)} - {"seconds"}
+            np.testing.assert_allclose([theirs[n] for n in numbers], [ours[n] for n in numbers], rtol=2e-5)
+        tensors = [load_checkpoint(tmp_path / name / "last")[0] for name in ("one", other)]
+        assert {n: v.shape for n, v in tensors[0].items()} == {n: v.shape for n, v in tensors[1].items()}
+        trained(tmp_path / other, None, resume=True)  # the checkpoint is that of one process
 
 
 @pytest.mark.verify
@@ -71,9 +76,10 @@ def test_every_boundary_and_block_in_pieces_is_that_of_one_process(tmp_path, mon
     for case, dtype, found in together(size, "all", tmp_path, monkeypatch):
         exact = dtype == torch.float64
         # The layer normalisation of a parallel block divides by small deviations: float32 gives 1.1e-6 there.
-        assert found["forward"] < (1e-13 if exact else 2e-6 if case[0] == "parallel" else 1e-6), (case, found)
-        assert max(found["loss"], found["gradient"]) < (1e-13 if exact else 1e-6), (case, found)
-        assert found["worst"] < (1e-12 if exact else 2e-5), (case, found)
+        most = 1e-13 if exact else 2e-6 if case[0] == "parallel" else 1e-6
+        assert max(found.get("forward", 0), found.get("loss", 0), found["gradient"]) < most, (case, found)
+        # Of single parameters float32 knows no more: one process is as far from its own gradient in float64.
+        assert found["worst"] < (1e-12 if exact else max(1e-6, 3 * found["rounding"])), (case, found)
 
 
 @pytest.mark.parametrize("text", ["", "data=2", "space=0", "space=2y2", "space=2,data=2", "data=2;space=2"])

@@ -47,7 +47,15 @@ from ssno.runs.run import DataShape, ModelConfig, Run, leaves, read_description,
 from ssno.training.checks import check_resume
 from ssno.training.estimate import estimate
 from ssno.training.loop import run_task
-from ssno.training.processes import EXIT_DIVERGED, EXIT_INTERRUPTED, TrainingDiverged, TrainingInterrupted, launch
+from ssno.training.processes import (
+    EXIT_DIVERGED,
+    EXIT_INTERRUPTED,
+    EXIT_LOST,
+    TrainingDiverged,
+    TrainingInterrupted,
+    launch,
+    lost_another,
+)
 from ssno.training.task import task_of_run
 
 # What `ssno train --help` says about defaults: those that a run will use, which recipe and data may decide.
@@ -161,6 +169,10 @@ class Command(Generic[ModelConfig]):
     mesh: str | None = None
     """Processes that take trajectories of their own, and pieces of every field: data=2,space=2 (or space=2x2 along each
     axis). Starts as many, unless torchrun has."""
+    fsdp: bool = False
+    """Every process holds a shard of each weight, gradient and optimiser state (PyTorch's FSDP2)."""
+    gradient_checkpointing: bool = False
+    """Compute spatial blocks again in the backward pass: less memory, a third more time."""
     stop_at: str | None = None
     """Stop at a time of day (06:00) or after a while (55m, 1h30m), as if interrupted: save, exit with code 75."""
     tensorboard: bool = False
@@ -201,8 +213,9 @@ def train(arguments: list[str]) -> None:
     """Parse the words after `ssno train` and do what they say."""
     first, words = first_options(arguments)
     shape = None if first.mesh is None else MeshShape.parse(first.mesh)
-    if shape is not None and (alone := {"--dry-run", "--check-resume"} & set(words)):
-        raise ValueError(f"`{min(alone)}` looks at one process with whole fields. Leave out `--mesh`.")
+    spread = {"--fsdp", "--gradient-checkpointing"} & set(words) | ({"--mesh"} if shape else set())
+    if spread and (alone := {"--dry-run", "--check-resume"} & set(words)):
+        raise ValueError(f"`{min(alone)}` looks at one process with whole fields. Leave out `{min(spread)}`.")
     processes = first.nproc if shape is None or is_launched() else shape.processes
     if processes > 1:
         if first.nproc not in (1, processes):
@@ -253,6 +266,8 @@ def execute(call: Call, *, mesh: MeshShape | None = None) -> None:
             stop_at=end,
             loggers=[name for name in get_args(Logger) if getattr(command, name)],
             mesh=mesh,
+            fsdp=command.fsdp,
+            gradient_checkpointing=command.gradient_checkpointing,
         )
     except TrainingInterrupted as stopped:
         say(f"ssno: {stopped}")
@@ -260,6 +275,11 @@ def execute(call: Call, *, mesh: MeshShape | None = None) -> None:
     except TrainingDiverged as stopped:
         say(f"ssno: {stopped}")
         raise SystemExit(EXIT_DIVERGED) from stopped
+    except RuntimeError as error:
+        if not lost_another(error):
+            raise
+        say(f"ssno: another process of this training is gone ({error}). What is saved goes on with --resume always.")
+        raise SystemExit(EXIT_LOST) from error
     if is_first():  # of several processes one talks
         report_run(folder, as_json=command.json)
 

@@ -35,6 +35,7 @@ from ssno.layers.memory import S4DBlock
 from ssno.layers.modes import ModeOptions, fast_start
 from ssno.layers.pointwise import ChannelMLP, Pointwise
 from ssno.layers.selective import block_type
+from ssno.layers.space import SpaceMesh
 from ssno.ssm.kernel import PERIODIC, Boundary
 
 Residual = Literal["sum", "path", "none"]
@@ -124,11 +125,13 @@ class SpatialScan(nn.Module, abc.ABC):
         *,
         spacing: Sequence[float] | None = None,
         weights: Sequence[DiscretisedKernels] | None = None,
+        space: SpaceMesh | None = None,
     ) -> Float[Tensor, "h *grid b"]:
-        """Sweep a field. `weights`, if known already, are those of the scans of `scans_on`, in order."""
-        grid = field.shape[1:-1]
+        """Sweep a field, or a piece of one in `space`. `weights`, if known, are those of `scans_on`, in order."""
         if weights is None:
+            grid = field.shape[1:-1] if space is None else space.whole_grid(field.shape[1:-1])
             weights = scan_weights(self.scans_on(grid, (1.0,) * len(grid) if spacing is None else spacing))
+            weights = weights if space is None else space.over_pieces(weights)
         return self.sweep(field, weights)
 
     def combined(self, weights: Sequence[DiscretisedKernels]) -> Sequence[DiscretisedKernels]:

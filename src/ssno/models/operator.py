@@ -155,6 +155,8 @@ class PrecomputedWeights(NamedTuple):
     """Kernels of every scan of every spatial block."""
     coordinates: Float[Tensor, "axes *grid"] | None = None
     """Coordinates of the grid points, for a model that appends them."""
+    relative: tuple[float, ...] = ()
+    """The spacing in units of the reference one, for blocks that sample their kernels themselves."""
 
     def prepared(self, frames: int, grid: Sequence[int]) -> "PrecomputedWeights":
         """The same, prepared for repeated scans of `frames` frames."""
@@ -184,6 +186,10 @@ class NeuralOperator(nn.Module, abc.ABC):
     config: OperatorConfig
     space: SpaceMesh | None = None
     """While it is set, frames are pieces of larger ones (`SpaceMesh.inside`)."""
+    gradient_checkpointing: bool = False
+    """Whether spatial blocks are computed again in the backward pass, for which their inputs alone are kept."""
+    sharded: bool = False
+    """Whether every process holds a shard of each weight (`Process.shard`): a block's are whole inside it alone."""
 
     @property
     def native_bf16(self) -> bool:
@@ -221,6 +227,13 @@ class NeuralOperator(nn.Module, abc.ABC):
             f"`mesh` splits the fields of models that scan one axis after the other: ssno, ssno-uni, ssno-ff, "
             f"ssno-product and ssno-selective, not {self.config.name!r}. Leave out space, and give every process whole "
             "trajectories with --nproc."
+        )
+
+    def spatial_blocks(self) -> list[nn.Module]:
+        """The blocks that may be computed again, and have whole weights one at a time."""
+        raise ValueError(
+            f"`fsdp` and `gradient_checkpointing` work on the spatial blocks of ssno, ssno-uni, ssno-vm, ssno-ff, "
+            f"ssno-product and ssno-selective, not of {self.config.name!r}. Leave them out."
         )
 
     def idle_parameters(self) -> list[str]:

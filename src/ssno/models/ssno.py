@@ -32,8 +32,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ssno.base import require_one_of, require_pairs, require_positive
 from ssno.layers.axial import BlockOptions, SpatialScan, boundary_per_axis
@@ -235,9 +237,8 @@ class SSNO(MemoryOperator, Pretrained):
             film = self.film(parameters)
         fields = frames if weights.coordinates is None else append(weights.coordinates, frames)
         features = to_activation_dtype(self.lift(fields.movedim(0, -1)))
-        first = weights.blocks[: len(self.blocks_before)]
-        for number, (block, known) in enumerate(zip(self.blocks_before, first, strict=True)):
-            features = block(features, weights=known)
+        for number, block in enumerate(self.blocks_before):
+            features = self.through(block, features, number, weights)
             if film is not None:
                 features = modulated(features, film[:, number])
         return features, None if film is None else film[:, len(self.blocks_before) :]
@@ -245,23 +246,36 @@ class SSNO(MemoryOperator, Pretrained):
     def after(self, features: Tensor, skip: Tensor | None, weights: PrecomputedWeights) -> Float[Tensor, "n c *grid"]:
         """Scan space and project."""
         features = to_activation_dtype(features)
-        remaining = weights.blocks[len(self.blocks_before) :]
-        for number, (block, known) in enumerate(zip(self.blocks_after, remaining, strict=True)):
-            features = block(features, weights=known)
+        for number, block in enumerate(self.blocks_after):
+            features = self.through(block, features, len(self.blocks_before) + number, weights)
             if skip is not None:
                 features = modulated(features, skip[:, number])
         return self.head(features).movedim(-1, 0)
+
+    def through(self, block: nn.Module, features: Tensor, number: int, weights: PrecomputedWeights) -> Tensor:
+        """One spatial block of all."""
+        known: dict[str, Any] = {"spacing": weights.relative, "space": self.space}
+        known = known if self.sharded else {"weights": weights.blocks[number]}
+        if self.gradient_checkpointing and torch.is_grad_enabled():
+            return checkpoint(block, features, use_reentrant=False, **known)
+        return block(features, **known)
 
     def grid_weights(self, grid: Sequence[int], *, spacing: Spacing = None) -> PrecomputedWeights:
         """The kernels of every scan on a grid, and the coordinates of its points; on a mesh, of a piece of a grid."""
         axes, space = self.config.coordinate_axes(), self.space
         whole = grid if space is None else space.whole_grid(grid)
         fields = coordinates(whole, axes, like=self.lift.weight) if axes else None
+        relative = self._relative(spacing)
         return PrecomputedWeights(
             memory=self.memory.weights() if self.memory is not None else None,
-            blocks=block_weights((*self.blocks_before, *self.blocks_after), whole, self._relative(spacing), space),
+            blocks=() if self.sharded else block_weights(self.spatial_blocks(), whole, relative, space),
             coordinates=fields if fields is None or space is None else space.cut(fields),
+            relative=relative,
         )
+
+    def spatial_blocks(self) -> list[nn.Module]:
+        """All of them, in order."""
+        return [*self.blocks_before, *self.blocks_after]
 
     def axis_scans(self, grid: Sequence[int]) -> list[AxisScan]:
         """What is scanned along each axis, by which a mesh of processes is laid out (`ssno.layers.space`)."""
@@ -310,7 +324,7 @@ class SSNO(MemoryOperator, Pretrained):
 
         `spacing` is that of the grid; `step` is the same in units of the present reference, one number per axis.
         """
-        continue_blocks((*self.blocks_before, *self.blocks_after), grid, step)
+        continue_blocks(self.spatial_blocks(), grid, step)
         self.config = replace(self.config, reference_spacing=tuple(spacing))
 
     def _relative(self, spacing: Spacing) -> tuple[float, ...]:

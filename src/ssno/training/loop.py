@@ -48,6 +48,8 @@ from ssno.training.objective import (
     restore,
     run_tensors,
     set_rate,
+    whole,
+    whole_weights,
 )
 from ssno.training.processes import Interruption, Process, TrainingDiverged, TrainingInterrupted, join_processes
 from ssno.training.task import Task
@@ -65,6 +67,8 @@ class Loop:
         stop_after: pretend to be interrupted after this many optimiser steps in all.
         stop_at: or at this time.
         loggers: where else than to metrics.jsonl the numbers go (`ssno.runs.log`).
+        fsdp: every process holds a shard of each weight, and all of a model for evaluation only.
+        gradient_checkpointing: compute spatial blocks again in the backward pass.
     """
 
     def __init__(
@@ -77,6 +81,8 @@ class Loop:
         stop_after: int | None = None,
         stop_at: datetime | None = None,
         loggers: Collection[Logger] = (),
+        fsdp: bool = False,
+        gradient_checkpointing: bool = False,
     ):
         if stop_after is not None and stop_after < 1:
             raise ValueError(f"`stop_after` must be at least 1, got {stop_after}.")
@@ -87,15 +93,21 @@ class Loop:
         self.process, self.reporter = process, reporter
         self.folder, self.stop_after, self.stop_at, self.loggers = folder, stop_after, stop_at, loggers
         self.model, options = task.forecaster.model, task.options
+        if gradient_checkpointing:
+            recompute_blocks(self.model)
+        self.fsdp, self.whole = fsdp, self.model
+        if fsdp:
+            self.whole = self._shard()
         self.objective = Objective(
             task.forecaster,
-            compile=options.compile if process.space is None else False,
+            compile=options.compile if process.space is None and not fsdp else False,
             surface_weight=options.surface_weight,
             area=task.data.quadrature_weights,
             space=process.space,
         )
         space = process.space
-        self.scored = self.forecaster if space is None else self.forecaster.of(WholeFields(self.model, space))
+        forecaster = self.forecaster.of(self.whole) if fsdp else self.forecaster
+        self.scored = forecaster if space is None else forecaster.of(WholeFields(self.whole, space))
         self.optimiser = make_optimiser(self.model, options)
         self.average = WeightAverage(self.model, options.ema) if options.ema else None
         self.source = BatchSource(
@@ -150,7 +162,7 @@ class Loop:
             loggers=self.loggers,
             description=self.task.description,
         )
-        self.wrapped = self.process.wrap(self.objective, idle=self._idle_parameters())
+        self.wrapped = self.process.wrap(self.objective, idle=self._idle_parameters(), sharded=self.fsdp)
         self.saved_at = time.monotonic()
         self.began_at = self.saved_at - self.progress.seconds
         if self.progress.step == 0:
@@ -165,6 +177,8 @@ class Loop:
                 among = f"in each of {self.process.data_size} processes"
                 among = among if self.process.space is None else f"for every {self.process.pieces} processes"
                 self.reporter.say(f"training in batches of {self.options.batch_size} trajectories, {each:g} {among}")
+            if self.fsdp:
+                self.reporter.say(f"weights, gradients and optimiser state in {self.process.world_size} shards (FSDP2)")
             self.reporter.begin(step=self.progress.step, total=self.total_steps)
             try:
                 while not self.progress.finished:
@@ -172,15 +186,15 @@ class Loop:
             finally:
                 self.reporter.end()
                 self.log.close()
-        self.model.load_state_dict(self.best_weights)
-        return self.forecaster.eval()
+        self.whole.load_state_dict(self.best_weights)
+        return (self.forecaster.of(self.whole) if self.fsdp else self.forecaster).eval()
 
     def _epoch(self, interruption: Interruption) -> None:
         epoch = self.progress.epoch
         every = max(1, self.source.batches_per_epoch // STEPS_LOGGED_PER_EPOCH)
         self.forecaster.train()
         for batch in self.source.epoch(epoch, first=self.progress.batch):
-            loss, asked = self._step(batch, interruption.asked)
+            loss, asked, due = self._step(batch, interruption.asked)
             progress = self.progress
             self.progress = replace(
                 progress,
@@ -196,16 +210,21 @@ class Loop:
             if asked or step == self.stop_after:
                 self._save(LAST)
                 raise TrainingInterrupted(self._where_to_resume())
-            if time.monotonic() - self.saved_at >= self.options.save_seconds:
+            if due:
                 self._save(LAST)
         self._finish_epoch(epoch)
 
-    def _step(self, batch: Batch, asked: bool) -> tuple[float, bool]:
-        """One optimiser step; the mean loss of the whole batch, and whether any process was asked to stop."""
+    def _due(self, seconds: float) -> float:
+        """1 in the main process if it last saved so long ago, else 0: processes that hold shards save together."""
+        return float(self.process.is_main and time.monotonic() - self.saved_at >= seconds)
+
+    def _step(self, batch: Batch, asked: bool) -> tuple[float, bool, bool]:
+        """One optimiser step; the mean loss of the whole batch, if any process was asked to stop, and if to save."""
         options, progress = self.options, self.progress
-        total, stop = self.process.total([self._backward(batch, self.wrapped), float(asked)])
+        told = [self._backward(batch, self.wrapped), float(asked), self._due(options.save_seconds)]
+        total, stop, due = self.process.total(told)
         parameters = [p for p in self.model.parameters() if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, options.grad_clip or float("inf")).item()
+        norm = whole(torch.nn.utils.clip_grad_norm_(parameters, options.grad_clip or float("inf"))).item()
         loss = total / batch.global_size
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise TrainingDiverged(self._what_diverged(loss, norm, batch))
@@ -215,7 +234,7 @@ class Loop:
         self.optimiser.step()
         if self.average is not None:
             self.average.update(self.model, progress.step + 1)
-        return loss, stop > 0
+        return loss, stop > 0, due > 0
 
     def _backward(self, batch: Batch, module: nn.Module) -> float:
         """Leave the gradient of a batch in the parameters; the sum of this process's losses."""
@@ -282,36 +301,56 @@ class Loop:
         if options.keep_every and (epoch + 1) % options.keep_every == 0:
             self._save(epoch_folder(epoch + 1))
         # Short epochs would otherwise spend their time writing.
-        if self.progress.finished or time.monotonic() - self.saved_at >= min(10.0, options.save_seconds):
+        if self.progress.finished or self.process.agree(self._due(min(10.0, options.save_seconds))):
             self._save(LAST)
 
     def _evaluate(self) -> dict[str, float]:
         """Validation errors of the averaged weights if there are any; computed by the first set, known to all."""
         values: dict[str, float] = {}
-        if self.process.data_rank == 0:
-            if self.average is not None:
-                self.average.swap(self.model)
-            values = score(self.scored, self.valid, batch_size=max(1, self.options.batch_size)).means
-            if self.average is not None:
-                self.average.swap(self.model)
+        with self._averaged():
+            if self.fsdp:
+                self.whole.load_state_dict(whole_weights(self.model))
+            if self.process.data_rank == 0:
+                values = score(self.scored, self.valid, batch_size=max(1, self.options.batch_size)).means
         self.forecaster.train()
         monitored = self.process.agree(values.get(self.options.monitor, 0.0))
         return values if self.process.is_main else {self.options.monitor: monitored}
 
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Inside, the model has the averaged weights, if there are any."""
+        if self.average is not None:
+            self.average.swap(self.model)
+        yield
+        if self.average is not None:
+            self.average.swap(self.model)
+
+    def _shard(self) -> nn.Module:
+        """Leave a shard of each weight to every process; a model of the same kind with weights of its own."""
+        if self.options.optimizer != "adamw":
+            raise ValueError(
+                f"`fsdp` needs an optimiser of single numbers, but `train.optimizer` is {self.options.optimizer!r}, "
+                "which needs whole matrices. Set --train.optimizer adamw."
+            )
+        self.process.shard(self.model)
+        assert isinstance(self.model, NeuralOperator)
+        with torch.random.fork_rng(devices=[]):
+            other = self.model.config.build().to(self.process.device, self.forecaster.dtype)
+        other.space = self.model.space  # type: ignore[assignment]
+        return other
+
     def _keep_best(self) -> None:
-        if self.average is not None:
-            self.average.swap(self.model)
-        self.best_weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        if self.average is not None:
-            self.average.swap(self.model)
+        with self._averaged():
+            self.best_weights = {name: value.clone() for name, value in whole_weights(self.model).items()}
         if self.folder is not None and self.process.is_main:
             save_weights(self.folder, self.best_weights)
 
     def _save(self, name: str) -> None:
         if name == LAST:
             self.saved_at = time.monotonic()
-        if self.folder is not None and self.process.is_main:
+        if self.folder is not None and (self.fsdp or self.process.is_main):
             tensors = run_tensors(self.model, self.optimiser, self.average)
+        if self.folder is not None and self.process.is_main:
             tensors |= {f"best/{key}": value for key, value in self.best_weights.items()} if name == LAST else {}
             progress = replace(self.progress, seconds=time.monotonic() - self.began_at)
             save_checkpoint(self.folder / name, tensors, progress)
@@ -356,6 +395,14 @@ class Loop:
         )
 
 
+def recompute_blocks(model: nn.Module) -> None:
+    """Compute spatial blocks again in the backward pass, for which their inputs alone are kept."""
+    if not isinstance(model, NeuralOperator):
+        raise ValueError(f"`gradient_checkpointing` knows models of this library, not {type(model).__name__}.")
+    model.spatial_blocks()  # or an error
+    model.gradient_checkpointing = True
+
+
 def step_seed(*key: int) -> int:
     """A seed for torch's global generator, from which dropout draws."""
     return int(np.random.SeedSequence(list(key)).generate_state(1, np.uint64)[0] >> np.uint64(1))
@@ -373,6 +420,8 @@ def run_task(
     device: str | torch.device = "auto",
     loggers: Collection[Logger] = (),
     mesh: MeshShape | None = None,
+    fsdp: bool = False,
+    gradient_checkpointing: bool = False,
 ) -> Forecaster:
     """Do a training that has been put together. A refused one leaves nothing behind, and an earlier run as it was."""
     check_loggers(loggers)
@@ -390,6 +439,8 @@ def run_task(
             stop_after=stop_after,
             stop_at=stop_at,
             loggers=loggers,
+            fsdp=fsdp,
+            gradient_checkpointing=gradient_checkpointing,
         )
         if resume:
             return loop.run(resume=True)

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils.checkpoint import checkpoint
 
 from ssno.forecasting.cloud_scores import volume_and_surface
@@ -287,16 +288,34 @@ def _half_cosine(start: float, end: float, progress: float) -> float:
 # The tensors of a training run, by name, as they go into a checkpoint (`ssno.runs.checkpoint`) and come back.
 
 
+def whole(value: Tensor) -> Tensor:
+    """The whole of a tensor of which each process holds a shard; any other as it is."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The weights of a model by name, in whole."""
+    return {name: whole(value.detach()) for name, value in model.state_dict().items()}
+
+
+def like(value: Tensor, held: Tensor) -> Tensor:
+    """A copy of a whole tensor where and, if that is a shard, as another one is held."""
+    moved = value.clone().to(held.device)
+    if not isinstance(held, DTensor):
+        return moved
+    return distribute_tensor(moved, held.device_mesh, held.placements, src_data_rank=None)
+
+
 def run_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, average: WeightAverage | None) -> dict[str, Tensor]:
     """All tensors of a run by name: model/..., optimiser/<parameter>/<slot>, average/..."""
-    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    tensors = {f"model/{name}": value.detach() for name, value in model.state_dict().items()}
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, slots in optimiser.state.items():
         for slot, value in slots.items():
             tensors[f"optimiser/{names[id(parameter)]}/{slot}"] = torch.as_tensor(value)
     if average is not None:
         tensors |= {f"average/{name}": value for name, value in average.values.items()}
-    return tensors
+    return {name: whole(tensors[name]) for name in sorted(tensors)}  # in one order: restored slots have none
 
 
 def restore(
@@ -321,7 +340,7 @@ def restore(
             raise ValueError(f"its optimiser state {key} belongs to no parameter of the model")
         if not value.is_floating_point() or (slot != "step" and value.dtype != parameters[name].dtype.to_real()):
             raise ValueError(f"its optimiser state {key} has another type, {value.dtype}")
-        moved[name][slot] = value.clone() if slot == "step" else value.clone().to(parameters[name].device)
+        moved[name][slot] = value.clone() if slot == "step" else like(value, parameters[name])
     for name, slots in moved.items():
         if slots and (missing := [slot for slot in shapes[name] if slot not in slots]):
             raise ValueError(f"its optimiser state lacks {name}/{missing[0]}")
@@ -330,20 +349,21 @@ def restore(
     state = {name: value.shape for name, value in model.state_dict().items()} if progress.best_epoch >= 0 else {}
     if {name: value.shape for name, value in _below(tensors, "best/").items()} != state:
         raise ValueError("its best weights are not those of the model")
-    averaged = {name: value.clone() for name, value in _below(tensors, "average/").items()}
+    averaged = _below(tensors, "average/")
     if {name: value.shape for name, value in averaged.items()} != (
         {} if average is None else {name: value.shape for name, value in parameters.items()}
     ):
         raise ValueError("its averaged weights are not those of the model")
+    held, weights = model.state_dict(), _below(tensors, "model/")
     try:
-        model.load_state_dict(_below(tensors, "model/"))
+        model.load_state_dict({name: like(value, held.get(name, value)) for name, value in weights.items()})
     except RuntimeError as error:
         raise ValueError(str(error)) from None
     for name, slots in moved.items():
         if slots:
             optimiser.state[parameters[name]] = slots
     if average is not None:
-        average.values = {name: value.to(parameters[name].device) for name, value in averaged.items()}
+        average.values = {name: like(value, parameters[name]) for name, value in averaged.items()}
     return _below(tensors, "best/")
 
 

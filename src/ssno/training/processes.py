@@ -4,7 +4,8 @@
     torchrun --nproc-per-node 2 -m ssno train ks           on several
 
 A process that was not launched with others (`ssno.base.distributed_env`) has nothing to do.
-Gradients are averaged by DistributedDataParallel. Ctrl-C, SIGTERM and a set time let the current batch finish.
+Gradients are averaged by DistributedDataParallel, or every process holds a shard of each weight (FSDP2). Ctrl-C,
+SIGTERM and a set time let the current batch finish.
 """
 
 import logging
@@ -12,6 +13,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 from ssno.base import available_cores
@@ -33,6 +36,8 @@ from ssno.models.operator import NeuralOperator
 
 EXIT_INTERRUPTED = 75
 """Exit code of a run that was interrupted and saved: start it again with `--resume always`."""
+EXIT_LOST = 1
+"""Exit code of a process whose fellow ended without a word: killed, or on a machine that is gone."""
 EXIT_DIVERGED = 3
 """Exit code of a run that met a non-finite loss or gradient."""
 ECHO_SECONDS = 2.0
@@ -97,13 +102,13 @@ class Process:
         """The main process's value, for all."""
         return self.total([value if self.is_main else 0.0])[0]
 
-    def wrap(self, module: nn.Module, *, idle: Collection[str] | None) -> nn.Module:
-        """Average gradients over processes during backward.
+    def wrap(self, module: nn.Module, *, idle: Collection[str] | None, sharded: bool = False) -> nn.Module:
+        """Average gradients over processes during backward; those of shards are by themselves.
 
         `idle` names the parameters that no gradient reaches by design, which are left out; if it is not known (None),
         PyTorch looks for them in every step.
         """
-        if self.world_size == 1:
+        if self.world_size == 1 or sharded:
             return module
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, list(idle or ()))
         devices = [self.device.index] if self.device.type == "cuda" else None
@@ -112,9 +117,36 @@ class Process:
             wrapped.register_comm_hook(None, average_in_order)
         return wrapped
 
+    def shard(self, model: nn.Module) -> None:
+        """Leave to every process a shard of each weight, with its gradient and optimiser state (PyTorch's FSDP2).
+
+        Those of a spatial block are put together while it is computed, the others while the model is.
+        """
+        if self.world_size == 1:
+            raise ValueError("`fsdp` splits weights over processes, but there is one. Start several with `--nproc`.")
+        if not isinstance(model, NeuralOperator):
+            raise ValueError(f"`fsdp` splits models of this library, not {type(model).__name__}.")
+        from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
+        blocks = model.spatial_blocks()
+        for value in model.state_dict().values():
+            dist.broadcast(value, 0)
+        mesh = init_device_mesh(self.device.type, (self.world_size,))
+        for module in (*blocks, model):
+            fully_shard(module, mesh=mesh)
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")  # nothing is done in place
+        for name in ("start", "step"):
+            register_fsdp_forward_method(model, name)
+        model.sharded = True
+
     def collecting(self, wrapped: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """Around one of several backward passes of a step: processes average once, in the last."""
         return nullcontext() if last or not isinstance(wrapped, DistributedDataParallel) else wrapped.no_sync()
+
+
+def lost_another(error: RuntimeError) -> bool:
+    """Whether processes cannot talk because one of them is gone."""
+    return is_launched() and (isinstance(error, dist.DistError) or "gloo" in str(error))
 
 
 def average_in_order(state: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:

@@ -39,6 +39,8 @@ def train(
     device: str | torch.device = "auto",
     loggers: Collection[Logger] = (),
     mesh: str | None = None,
+    fsdp: bool = False,
+    gradient_checkpointing: bool = False,
     **changes: Any,
 ) -> Forecaster:
     """Train a model to forecast trajectories and return it with its units.
@@ -65,6 +67,8 @@ def train(
             run, which may go on elsewhere.
         mesh: "data=2,space=2" splits every field over two processes of a set, of which there are two
             (`ssno.layers.space`); the processes are those of the launcher. No option of the run either.
+        fsdp: every process of the launcher holds a shard of each weight, its gradient and optimiser state.
+        gradient_checkpointing: keep the inputs of spatial blocks alone, and compute them again for the backward pass.
         loggers: also log to "tensorboard" or "wandb" (needs the extras `ssno[tensorboard]`, `ssno[wandb]`).
     """
     shape = None if mesh is None else MeshShape.parse(mesh)
@@ -91,4 +95,6 @@ def train(
         device=device,
         loggers=loggers,
         mesh=shape,
+        fsdp=fsdp,
+        gradient_checkpointing=gradient_checkpointing,
     )
