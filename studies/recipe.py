@@ -4,9 +4,11 @@ Not a published result: the paper's recipe is the first line. Every run sees as 
 that our recipe takes for 2048 on one thread, measured beforehand; seconds are in the table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from ssno.layers.axial import BlockOptions
 from ssno.layers.modes import ModeOptions
@@ -15,8 +17,29 @@ from ssno.paper.experiment import Experiment
 from ssno.paper.results import Results
 from ssno.paper.table import METRICS, Claim, Table, TableRow, columns_of
 from ssno.paper.trial import BURGERS, CPU, KS, TINY, Trial, trial
-from ssno.plots.summary import seed_rows
+from ssno.plots.style import Figure, look, palette
+from ssno.plots.summary import filled, plain_numbers
 from ssno.runs.options import Recipe, Unrolling
+
+
+def seed_rows(groups: Mapping[str, Mapping[str, Sequence[float]]], *, xlabel: str) -> Figure:
+    """`seed_dots` turned, for long names: one row per name, panels side by side; a panel may lack some rows."""
+    groups = filled(groups)
+    with look():
+        names = list(dict.fromkeys(name for rows in groups.values() for name in rows))
+        figure = Figure(figsize=(3.6 + 2.6 * len(groups), 0.9 + 0.27 * len(names)))
+        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+        for panel, (group, rows) in zip(panels, groups.items(), strict=True):
+            for place, name in enumerate(names):
+                known = [value for value in rows.get(name, ()) if np.isfinite(value)]
+                if known:
+                    panel.plot(known, [place] * len(known), "o", color=palette()[0], markersize=5)
+                    panel.plot([np.mean(known)], [place], "|", color=palette()[1], markersize=14, markeredgewidth=2)
+            panel.set(title=group, xscale="log", xlabel=xlabel)
+            plain_numbers(panel.xaxis)
+        panels[0].set_yticks(range(len(names)), names)
+        panels[0].invert_yaxis()
+        return figure
 
 
 @dataclass(frozen=True)

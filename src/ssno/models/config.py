@@ -26,6 +26,11 @@ from ssno.layers.memory import MemoryOptions
 
 LARGEST_MODEL = 2**28
 """Parameters of the largest model that is built: a gibibyte of float32."""
+SIZES = (
+    *("in_channels", "out_channels", "hidden_channels", "head_channels", "embed_dim", "n_layers", "blocks_per_level"),
+    *("n_modes", "n_heads", "n_slices", "lattice", "scale_factor"),
+)
+"""Fields that count something of which a model that has the field needs at least one."""
 LARGEST_SIZES = {"n_layers": 256, "d_state": 1024}
 """Limits of sizes that cost time rather than parameters."""
 
@@ -72,8 +77,8 @@ class OperatorConfig(abc.ABC):
     """Number of grid axes."""
 
     def __post_init__(self) -> None:
-        for name in ("in_channels", "out_channels"):
-            require_positive(name, getattr(self, name))
+        for name in SIZES:
+            require_positive(name, getattr(self, name, 1))
         if self.n_dims not in (1, 2, 3):
             raise ValueError(f"`n_dims` must be 1, 2 or 3, got {self.n_dims}.")
         for name, most in LARGEST_SIZES.items():

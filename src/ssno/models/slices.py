@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.base import require_one_of, require_pairs, require_positive
+from ssno.base import require_one_of, require_pairs
 from ssno.layers.modes import ModeOptions
 from ssno.layers.slices import AttentionMixing, Mixing, NoMixing, ScanMixing, SliceExchange, ready
 from ssno.models.config import OperatorConfig
@@ -65,8 +65,6 @@ class SliceConfig(OperatorConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "n_heads", "n_slices", "lattice"):
-            require_positive(name, getattr(self, name))
         if self.n_dims != 1:
             raise ValueError(f"`n_dims` must be 1, the axis of points, got {self.n_dims}.")
         if self.hidden_channels % self.n_heads:

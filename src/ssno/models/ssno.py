@@ -37,7 +37,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ssno.base import require_one_of, require_pairs, require_positive
+from ssno.base import require_one_of, require_pairs
 from ssno.layers.axial import BlockOptions, SpatialScan, boundary_per_axis
 from ssno.layers.block import DiscretisedKernels, scan_weights
 from ssno.layers.continuation import continue_onto
@@ -129,8 +129,6 @@ class SSNOConfig(GridConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "head_channels"):
-            require_positive(name, getattr(self, name))
         require_pairs("d_state", self.d_state)
         require_one_of("conditioning", self.conditioning, get_args(Conditioning))
         for boundary in self.boundaries():

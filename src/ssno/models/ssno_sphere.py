@@ -27,7 +27,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.base import require_one_of, require_pairs, require_positive
+from ssno.base import require_one_of, require_pairs
 from ssno.layers.axial import SpatialScan
 from ssno.layers.block import GatedBlock
 from ssno.layers.memory import MemoryOptions
@@ -89,8 +89,6 @@ class SphereSSNOConfig(GridConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "head_channels"):
-            require_positive(name, getattr(self, name))
         require_pairs("d_state", self.d_state)
         require_one_of("scans", self.scans, get_args(Scans))
         require_fading_images("periodic", self.modes.damping)

@@ -49,26 +49,6 @@ def seed_dots(groups: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: st
         return figure
 
 
-def seed_rows(groups: Mapping[str, Mapping[str, Sequence[float]]], *, xlabel: str) -> Figure:
-    """`seed_dots` turned, for long names: one row per name, panels side by side; a panel may lack some rows."""
-    groups = filled(groups)
-    with look():
-        names = list(dict.fromkeys(name for rows in groups.values() for name in rows))
-        figure = Figure(figsize=(3.6 + 2.6 * len(groups), 0.9 + 0.27 * len(names)))
-        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
-        for panel, (group, rows) in zip(panels, groups.items(), strict=True):
-            for place, name in enumerate(names):
-                known = [value for value in rows.get(name, ()) if np.isfinite(value)]
-                if known:
-                    panel.plot(known, [place] * len(known), "o", color=palette()[0], markersize=5)
-                    panel.plot([np.mean(known)], [place], "|", color=palette()[1], markersize=14, markeredgewidth=2)
-            panel.set(title=group, xscale="log", xlabel=xlabel)
-            plain_numbers(panel.xaxis)
-        panels[0].set_yticks(range(len(names)), names)
-        panels[0].invert_yaxis()
-        return figure
-
-
 def seed_lines(
     panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]],
     *,

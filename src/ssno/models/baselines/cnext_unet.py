@@ -24,7 +24,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.base import require_positive
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.baselines.unet import CONVOLUTION, HALVINGS, TRANSPOSED, check_halvings
@@ -56,11 +55,6 @@ class CNextUNetConfig(GridConfig):
     """The temporal memory; needs `frames_as_channels=0`."""
     frames_as_channels: int = 4
     coordinates: bool | tuple[int, ...] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("hidden_channels", "blocks_per_level"):
-            require_positive(name, getattr(self, name))
 
     def approximate_size(self) -> int:
         """Networks of eight square matrices per block, depthwise convolutions, maps between levels and of skips."""

@@ -23,7 +23,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.base import require_positive
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.config import GridConfig
@@ -155,8 +154,6 @@ class FactformerConfig(GridConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "n_heads", "head_channels"):
-            require_positive(name, getattr(self, name))
         if self.hidden_channels % HEAD_GROUPS:
             raise ValueError(f"`hidden_channels` must be a multiple of {HEAD_GROUPS}, got {self.hidden_channels}.")
         if self.head_channels % 2:

@@ -22,7 +22,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.base import require_positive
 from ssno.layers.axial import along
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
@@ -40,10 +39,6 @@ class FourierConfig(GridConfig):
 
     n_modes: int = 32
     """Wavenumbers kept along each axis."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive("n_modes", self.n_modes)
 
     def spectral_size(self, width: int) -> int:
         """Numbers in one layer's weights: a matrix over channels for each kept mode in each corner of the spectrum."""
@@ -93,11 +88,6 @@ class FNOConfig(FourierConfig):
     """Whether spectral weights are matrices over channels, or one number per channel (FNO-R)."""
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """The temporal memory."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "head_channels"):
-            require_positive(name, getattr(self, name))
 
     @property
     def name(self) -> str:
@@ -199,11 +189,6 @@ class FFNOConfig(FourierConfig):
     """Hidden width of the projection head."""
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """The temporal memory."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "head_channels"):
-            require_positive(name, getattr(self, name))
 
     def spectral_size(self, width: int) -> int:
         """Axis by axis."""

@@ -23,7 +23,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.base import require_positive
 from ssno.layers.pointwise import ChannelMLP, Pointwise, with_coordinates
 from ssno.layers.spectral import SpectralConvolution
 from ssno.models.baselines.fno import FourierConfig
@@ -62,8 +61,6 @@ class GKTConfig(FourierConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden_channels", "n_layers", "n_heads", "head_channels"):
-            require_positive(name, getattr(self, name))
         if self.hidden_channels % self.n_heads:
             raise ValueError(
                 f"`n_heads` must divide `hidden_channels`, got {self.n_heads} for {self.hidden_channels} channels."

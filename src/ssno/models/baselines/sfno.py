@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ssno.base import require_one_of, require_positive
+from ssno.base import require_one_of
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.config import GridConfig
@@ -70,8 +70,6 @@ class SFNOConfig(GridConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("scale_factor", "embed_dim", "n_layers"):
-            require_positive(name, getattr(self, name))
         require_one_of("position", self.position, get_args(Position))
         require_one_of("norm", self.norm, get_args(Norm))
         if self.n_dims != 2:

@@ -18,7 +18,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ssno.base import require_positive
 from ssno.layers.memory import MemoryOptions
 from ssno.layers.pointwise import with_coordinates
 from ssno.models.config import GridConfig
@@ -44,10 +43,6 @@ class UNetConfig(GridConfig):
     """Width of the first level; each further level doubles it. Memory has twice this width."""
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """The temporal memory."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive("hidden_channels", self.hidden_channels)
 
     def approximate_size(self) -> int:
         """Convolutions of three points per axis at five widths, the widest sixteen times the first."""
