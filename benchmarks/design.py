@@ -24,7 +24,7 @@ are judged by `rel_l2_normalised` over ten steps, and by area-weighted errors at
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +52,7 @@ from ssno.native.engine import Precision, computing
 from ssno.paper.sphere import CASES, FIELDS, SEEN
 from ssno.paper.tables_2d import CNEXT, HALF, MODELS
 from ssno.paper.trial import BURGERS, CE_RM, KS, KS_ATTRACTOR, TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE, Benchmark
-from ssno.runs.options import Optimizer, Schedule, Stage, TrainOptions, recipe
+from ssno.runs.options import Optimizer, Schedule, TrainOptions, Unrolling, recipe
 from ssno.runs.run import Run
 from ssno.training.batches import epoch_batches, prepare
 from ssno.training.objective import Objective, make_optimiser, rate_factor, set_rate
@@ -80,8 +80,8 @@ SPHERE_STEP = 20
 """Step of a forecast on the sphere whose error is stored too; training sees ten."""
 ON_SPHERE = {"batch_size": 1, "noise_std": 0.01}
 """Options of training on the sphere, as in `ssno reproduce swe`."""
-TICKS = 10_000
-"""Resolution of the schedule in time."""
+TICKS, STAGES = 10_000, 100
+"""Resolution in time of the schedule, and of the stages of unrolling."""
 
 
 def narrow(name: str, problem: Benchmark, points: int) -> OperatorConfig:
@@ -118,7 +118,14 @@ def trained(
         if spent >= 1:
             break
         key = (options.seed, epoch, step)
-        ready = prepare(forecaster, data.read(batch), batch, stage=Stage(), key=key, noise=options.noise_std)
+        ready = prepare(
+            forecaster,
+            data.read(batch),
+            batch,
+            stage=options.unroll.stage(int(spent * STAGES), STAGES),
+            key=key,
+            noise=options.noise_std,
+        )
         with computing(forecaster.model, options.precision):
             losses, _ = objective(ready)
         optimiser.zero_grad()
@@ -173,7 +180,7 @@ def trial(
     own = {"n_dims": problem.n_dims, "dataset": problem.dataset, "suited": config.training, "seed": seed}
     options = recipe("fast", **own, **((ON_SPHERE if sphere else {}) | changes))
     changes |= settings or {}
-    change = ", ".join(f"{name} {value}" for name, value in changes.items())
+    change = ", ".join(f"{name} {asdict(value) if is_dataclass(value) else value}" for name, value in changes.items())
     found: dict[str, Any] = {"label": label(model, changes), "change": change, "dataset": dataset, "seed": seed}
     found |= {"seconds": seconds, "began": time.time()}
     try:
@@ -202,8 +209,14 @@ def trial(
 
 def label(model: str, changes: dict[str, Any]) -> str:
     """The model and what was changed, as in `ssno-soap-learning_rate0.02`."""
-    words = [str(value) if isinstance(value, str) else f"{name}{value:g}" for name, value in changes.items()]
-    return "-".join([model, *words])
+    return "-".join([model, *(word(name, value) for name, value in changes.items())])
+
+
+def word(name: str, value: Any) -> str:
+    """One change in a label."""
+    if isinstance(value, Unrolling):
+        return f"pushforward{''.join(map(str, value.pushforward))}"
+    return str(value) if isinstance(value, str) else f"{name}{value:g}"
 
 
 def long_data(described: DataOptions, split: Split) -> Trajectories:
@@ -274,6 +287,7 @@ def main(
     warmup: float | None = None,
     precision: Precision | None = None,
     batch_size: int | None = None,
+    pushforward: tuple[int, ...] | None = None,
     settings: str = "{}",
     page: Path | None = None,
 ) -> None:
@@ -290,6 +304,7 @@ def main(
             "warmup": warmup,
             "precision": precision,
             "batch_size": batch_size,
+            "unroll": None if pushforward is None else Unrolling(pushforward=pushforward),
         }
         changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         found = trial(model, dataset, seconds=seconds, seed=seed, settings=json.loads(settings), **changes)

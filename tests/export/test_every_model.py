@@ -32,6 +32,7 @@ CASES = [
     ("ssno-ff", (8, 6), {}),
     ("ssno-product", (12,), {"boundary": "periodic"}),
     ("ssno-product", (12, 8), {"boundary": "neumann"}),
+    ("ssno-warp", (12, 8), {"boundary": "periodic"}),
     ("ffno", (12,), {}),
     ("ffno", (12, 14), {}),
     ("fno", (13,), {}),

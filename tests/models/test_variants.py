@@ -14,7 +14,7 @@ from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO, SSNOConfig
 
-VARIANTS = ["ssno-uni", "ssno-vm", "ssno-ff", "ssno-product"]
+VARIANTS = ["ssno-uni", "ssno-vm", "ssno-ff", "ssno-product", "ssno-warp"]
 
 
 def tiny(name: str, **fields) -> SSNO:
@@ -54,6 +54,8 @@ def test_wrong_blocks_are_refused(fields, message) -> None:
         (model_config("ssno-selective"), 273_345),
         (model_config("ssno-product"), 170_433),
         (model_config("ssno-product", n_dims=2), 269_825),
+        (model_config("ssno-warp"), 204_497),
+        (model_config("ssno-warp", n_dims=2), 304_929),
         (model_config("ssno-ff", n_dims=2, block=BlockOptions("parallel", idle_forecast=False)), 436_481),
     ],
 )

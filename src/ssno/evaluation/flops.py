@@ -52,7 +52,7 @@ def _each(names: str, operations: int) -> dict[str, int]:
 _T = TRANSCENDENTAL
 PER_OUTPUT = {  # operations per number that comes out
     **_each("abs add div eq ge gt le lt maximum minimum mul ne neg pow reciprocal relu remainder rsqrt rsub sqrt", 1),
-    **_each("ceil clamp clamp_min floor round sign square sub threshold_backward trunc", 1),
+    **_each("ceil clamp clamp_min floor nan_to_num round sign square sub threshold_backward trunc", 1),
     **_each("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1),
     **_each("addcmul", 2),
     **_each("sigmoid_backward tanh_backward", 3),
@@ -64,16 +64,16 @@ PER_OUTPUT = {  # operations per number that comes out
     **_each("gelu_backward", 2 * _T + 6),
 }
 PER_INPUT = {  # operations per number that goes in
-    **_each("all amax any mean sum unfold_backward", 1),
+    **_each("all amax any mean scatter_add sum unfold_backward", 1),
     **_each("linalg_vector_norm", 2),
     **_each("var_mean", 4),
 }
 NORMALISATIONS = ("native_batch_norm", "native_group_norm", "native_layer_norm")
 MOVING = _each(
     """alias arange as_strided bernoulli cat clone complex constant_pad_nd copy detach empty empty_like expand eye fill
-    flip full full_like index lift_fresh linspace new_empty new_empty_strided new_zeros ones ones_like permute roll
-    scalar_tensor select select_backward slice slice_backward split split_with_sizes squeeze stack t transpose unbind
-    unfold unsqueeze view view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors
+    flip full full_like gather index lift_fresh linspace new_empty new_empty_strided new_zeros ones ones_like permute
+    roll scalar_tensor select select_backward slice slice_backward split split_with_sizes squeeze stack t transpose
+    unbind unfold unsqueeze view view_as_complex view_as_real where zero zeros zeros_like _conj _linalg_check_errors
     _local_scalar_dense masked_fill _reshape_alias _to_copy _unsafe_view""",
     0,
 )
@@ -260,6 +260,9 @@ def native_cost(name: str, tensors: list[Tensor], *, circle: bool) -> dict[str, 
     if operation == "sample":
         points = tensors[5].shape[1]  # five parameters, then the kernels
         return {"kernel": first.numel() * (4 * points + PER_MODE) * (1 + backward)}
+    if operation == "warp":  # a product and a sum for each corner; of the weights, one product for each axis
+        axes, channels = tensors[1].shape[-1], first.shape[-1]
+        return {"pointwise": 2**axes * (2 * first.numel() + axes * first.numel() // channels) * (1 + backward)}
     if operation != "head":
         raise KeyError(f"No rule for the native operation {name!r}.")
     wide, out = len(tensors[1]) * first.shape[1], len(tensors[3]) * first.shape[1]

@@ -36,6 +36,7 @@ from ssno.layers.modes import ModeOptions, fast_start
 from ssno.layers.pointwise import ChannelMLP, Pointwise
 from ssno.layers.selective import block_type
 from ssno.layers.space import SpaceMesh
+from ssno.layers.warp import Warp, warp_grid
 from ssno.ssm.kernel import PERIODIC, Boundary
 
 Residual = Literal["sum", "path", "none"]
@@ -402,7 +403,14 @@ def with_small_map(block: S4DBlock) -> S4DBlock:
 
 
 class ProductAxialScan(GridScan):
-    """The product of two maps of a scan along every axis of a grid, one after the other."""
+    """The product of two maps of a scan along every axis of a grid, one after the other.
+
+    With `warp_heads`, features that learned displacements carry are added (`ssno.layers.warp`).
+    """
+
+    def __init__(self, channels: int, *, axes: int, warp_heads: int = 0, **options: Any):
+        super().__init__(channels, axes=axes, **options)
+        self.warp = Warp(channels, axes=axes, heads=warp_heads) if warp_heads else None
 
     def make_scans(
         self, channels: int, d_state: int, boundaries: Sequence[Boundary], options: ModeOptions
@@ -420,11 +428,12 @@ class ProductAxialScan(GridScan):
     def sweep(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
-        """Scan all axes, then multiply."""
+        """Scan all axes, then multiply and carry."""
         scanned = field
         for axis, known in enumerate(weights):
             scanned = both_ways(around(scanned, axis), known).view(field.shape)
-        return multiplied(field, scanned, weights[0])
+        out = multiplied(field, scanned, weights[0])
+        return out if self.warp is None else out + self.warp(field, scanned, warp_grid(field.shape[1:-1], weights))
 
 
 def two_sided(weights: DiscretisedKernels) -> DiscretisedKernels:
@@ -459,6 +468,8 @@ class BlockOptions:
     """Residual of an axial block: around the sum of both directions (sum), one per direction (path), or none."""
     idle_forecast: bool = True
     """Whether a parallel block owns the unused feed-forward network that the published parameter count contains."""
+    warp_heads: int = 0
+    """Learned displacements along which a product block also carries features, as a flow does; 0 for none."""
 
     def __post_init__(self) -> None:
         require_one_of("block.kind", self.kind, get_args(BlockKind))
@@ -467,6 +478,16 @@ class BlockOptions:
             raise ValueError(f"`block.residual={self.residual!r}` needs block.kind='axial', got {self.kind!r}.")
         if not self.idle_forecast and self.kind != "parallel":
             raise ValueError(f"`block.idle_forecast=False` needs block.kind='parallel', got {self.kind!r}.")
+        if self.warp_heads < 0 or (self.warp_heads and self.kind != "product"):
+            raise ValueError(
+                f"`block.warp_heads` must be a number of displacements (0 for none) of block.kind='product', got "
+                f"{self.warp_heads} with block.kind={self.kind!r}."
+            )
+
+    @property
+    def family(self) -> tuple[BlockKind, bool]:
+        """What tells the variants of a model apart."""
+        return self.kind, self.warp_heads > 0
 
     def build(
         self,
@@ -483,4 +504,6 @@ class BlockOptions:
             own["residual"] = self.residual
         elif self.kind == "parallel":
             own["idle_forecast"] = self.idle_forecast
+        elif self.kind == "product":
+            own["warp_heads"] = self.warp_heads
         return BLOCKS[self.kind](channels, axes=axes, d_state=d_state, boundary=boundary, options=modes, **own)

@@ -88,6 +88,12 @@ class SSNOConfig(GridConfig):
             {"block": BlockOptions("product")},
             origin="this project",
         ),
+        "ssno-warp": ModelVariant(
+            "Products of scans, and features carried along learned displacements: 204,497 parameters in 1D, "
+            "304,929 in 2D.",
+            {"block": BlockOptions("product", warp_heads=4)},
+            origin="this project",
+        ),
         "ssno-selective": ModelVariant(
             "SS-NO whose modes follow the input: 273,345 parameters in 1D, 508,929 in 2D.",
             {"modes": ModeOptions(selective=True)},
@@ -151,7 +157,7 @@ class SSNOConfig(GridConfig):
         return next(
             name
             for name, variant in self.variants.items()
-            if "block" in variant.fields and variant.fields["block"].kind == self.block.kind
+            if "block" in variant.fields and variant.fields["block"].family == self.block.family
         )
 
     def recommended(self, *, periodic: bool | Sequence[bool]) -> "SSNOConfig":
@@ -278,7 +284,7 @@ class SSNO(MemoryOperator, Pretrained):
     def axis_scans(self, grid: Sequence[int]) -> list[AxisScan]:
         """What is scanned along each axis, by which a mesh of processes is laid out (`ssno.layers.space`)."""
         config = self.config
-        if config.block.kind == "raster":
+        if config.block.kind == "raster" or config.block.warp_heads:
             return super().axis_scans(grid)
         directions = 1 if config.block.kind == "unidirectional" else 2
         carries = not config.modes.selective and config.modes.discretisation != "exact"

@@ -145,6 +145,7 @@ SOURCES = tuple(
         "scan_tiles.cpp",
         "pointwise_tiles.cpp",
         "sampling.cpp",
+        "warp.cpp",
         "arithmetic.h",
         "blocks.h",
         "product.h",

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from ctypes import CDLL, c_double, c_float, c_int, c_int64, c_void_p
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -318,6 +318,58 @@ def sample_backward(systems: Systems, grad: Float[Tensor, "h l"], *, spacing: fl
     return found
 
 
+class WarpGrid(NamedTuple):
+    """The axes of a grid on which fields are read at displaced points (`ssno.layers.warp`), one number for each."""
+
+    points: tuple[int, ...]
+    copies: tuple[int, ...]
+    """Of how many interleaved copies of the learned grid an axis consists; points of different copies never meet."""
+    periodic: tuple[bool, ...]
+    cells: tuple[float, ...]
+    """Cells of a copy for each unit of displacement."""
+
+
+def warp_forward(
+    values: Float[Tensor, "p b heads c"], displacements: Float[Tensor, "p b heads a"], grid: WarpGrid
+) -> Float[Tensor, "p b heads c"]:
+    """The values at displaced points, by multilinear interpolation."""
+    out = pooled_empty(*values.shape, like=values)
+    _call("warp_forward", *_warp_inputs(values, displacements, grid), out, *_warp_sizes(values, grid), tiles=False)
+    return out
+
+
+def warp_backward(
+    values: Float[Tensor, "p b heads c"],
+    displacements: Float[Tensor, "p b heads a"],
+    grad: Float[Tensor, "p b heads c"],
+    grid: WarpGrid,
+) -> tuple[Float[Tensor, "p b heads c"], Float[Tensor, "p b heads a"]]:
+    """Gradients of the values and of the displacements."""
+    found = pooled_empty(*values.shape, like=values), torch.empty_like(displacements)
+    given = (*_warp_inputs(values, displacements, grid), checked("grad", grad, *values.shape))
+    _call("warp_backward", *given, *found, *_warp_sizes(values, grid), tiles=False)
+    return found
+
+
+def _warp_inputs(values: Tensor, displacements: Tensor, grid: WarpGrid) -> tuple[Tensor, Tensor]:
+    axes = len(grid.points)
+    if not 1 <= axes <= 3 or any(n % k for n, k in zip(grid.points, grid.copies, strict=True)):
+        raise ValueError(f"`grid` must have one to three axes of whole copies, got {grid}.")
+    _, frames, heads, channels = values.shape
+    return (
+        checked("values", values, math.prod(grid.points), frames, heads, channels),
+        checked("displacements", displacements, math.prod(grid.points), frames, heads, axes),
+    )
+
+
+def _warp_sizes(values: Tensor, grid: WarpGrid) -> tuple[Any, ...]:
+    """Points, copies and boundary of every axis, cells for each unit, frames, axes, heads and channels."""
+    axes, (_, frames, heads, channels) = len(grid.points), values.shape
+    sizes = [int(one) for each in zip(grid.points, grid.copies, grid.periodic, strict=True) for one in each]
+    arrays = (c_int64 * (3 * axes))(*sizes), (c_float * axes)(*grid.cells)
+    return *arrays, c_int64(frames), c_int(axes), c_int(heads), c_int(channels)
+
+
 def _checked_systems(systems: Systems) -> Systems:
     channels, modes = systems.log_damping.shape
     shapes = ((channels, modes), (channels, modes), (channels,), (channels, modes, 2), (channels, modes, 2))
@@ -335,11 +387,11 @@ def _sample_sizes(
 
 def _call(
     name: str,
-    *arguments: Tensor | c_int | c_int64 | c_float | c_double | None,
+    *arguments: Any,
     tiles: bool = True,
     circle: bool = False,
 ) -> None:
-    """Call the library with the addresses of tensors, other arguments as they are, and the number of threads.
+    """Call the library with the addresses of tensors, other arguments (ctypes) as they are, and the number of threads.
 
     The first argument has the dtype of the features. `tiles` allows tiled products of float32 where they are built.
     """
