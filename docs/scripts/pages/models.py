@@ -33,6 +33,10 @@ REFERENCES: dict[str, tuple[str, ...]] = {
     "ssno-vm": (PAPER,),
     "ssno-ff": (PAPER,),
     "ssno-product": ("this project; the network around the blocks is that of " + PAPER,),
+    "ssno-warp": (
+        "this project; the network around the blocks is that of " + PAPER,
+        "displacements as in Flower, 2026, arXiv 2603.04430",
+    ),
     "ssno-selective": (PAPER, MAMBA),
     "ssno-sphere": ("this project, after " + PAPER,),
     "ssno-sphere-product": ("this project, after " + PAPER,),
@@ -65,6 +69,7 @@ WHEN: dict[str, str] = {
     "ssno-ff": "An ablation: to compare axes in turn with axes in parallel.",
     "ssno-product": "Worth a try where quadratic terms dominate and training is short; ours, and tried on fewer "
     "problems than `ssno`.",
+    "ssno-warp": "Flows in 2D: of all models the one with the lowest errors at equal time on the tori.",
     "ssno-selective": "To study input-dependent modes. States are carried from point to point, which is slow.",
     "ssno-sphere-product": "Fields on the sphere: of our models the one with the lowest errors.",
     "ssno-sphere": "Fields on the sphere, if `sfno` is to be compared with a model of scans.",
