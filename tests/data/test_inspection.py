@@ -170,6 +170,7 @@ POINTS = np.arange(32)
     ("shape", "remark"),
     [
         (np.sin(np.pi * POINTS / 31), "is always 0 at both ends"),  # no slip, points on the walls
+        (POINTS * (31 - POINTS) * np.exp(-((POINTS - 16.0) ** 2) / 30), "is always 0 at both ends"),  # far from them
         (1 + np.sin(np.pi * POINTS / 31), "bends"),
         (np.sin(np.pi * (POINTS + 0.5) / 32), "bends"),  # walls half a cell outside
         (np.sin(2 * np.pi * (POINTS + 0.5) / 32), None),

@@ -322,10 +322,12 @@ def jump(lines: Float[np.ndarray, "*lines l"]) -> str:
 def wall(lines: Float[np.ndarray, "*lines l"]) -> str:
     """What looks like walls: a field that has one value at each end but not beside it, or bends sharply there."""
     first, last, inside = lines[..., 0], lines[..., -1], _mean_square(np.diff(lines))
-    rise = _mean_square(np.stack([lines[..., 1] - first, lines[..., -2] - last]))
+    beside = np.stack([lines[..., 1] - first, lines[..., -2] - last])
     ends = [end[~np.isnan(end)] for end in (first, last)]
     nothing = FIXED * np.sqrt(inside)
-    if rise > inside / SEAM**2 and all(end.std() < nothing for end in ends if end.size):
+    rises = _mean_square(beside) > inside / SEAM**2 and all(end.std() < nothing for end in ends if end.size)
+    exact = np.mean(np.abs(beside) > 0) > 0.5 and all(np.ptp(end) == 0 for end in ends if end.size)
+    if rises or exact:
         low, high = (f"{end.mean():.3g}" if end.size and abs(end.mean()) > nothing else "0" for end in ends)
         return f"is always {low} at both ends" if low == high else f"is always {low} at one end and {high} at the other"
     seam = np.concatenate([lines[..., -2:], lines[..., :2]], axis=-1)
