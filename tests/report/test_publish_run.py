@@ -69,6 +69,8 @@ def test_the_card_has_every_section_and_no_markup_from_names(published) -> None:
     assert "| persistence | linear |" in card
     assert "| time step | 0.5 s |" in card
     assert "validation error" in card
+    assert "| optimizer | soap |" in card or "| optimizer | adamw |" in card
+    assert "trivial forecast" in card.partition("## How far, and where it fails")[2]
     assert (published / "LICENSE").read_text().startswith("MIT License\n\nCopyright (c) ")
 
 

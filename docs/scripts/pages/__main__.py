@@ -44,7 +44,7 @@ def gallery_index(folder: Path) -> Path:
         f"## Datasets\n\n[All datasets](datasets/index.md) with pictures. Each: {datasets}.\n\n"
         f"## Models\n\n[All models](models/index.md) with diagrams. Each: {models}.\n\n"
         "## Trained checkpoints\n\n"
-        f"{table(['checkpoint', 'model', 'data', '`rel_l2`'], checkpoint_rows(), right=3)}"
+        f"{table(['checkpoint', 'report', 'model', 'data', '`rel_l2`'], checkpoint_rows(), right=4)}"
     )
     return write_page(folder / "index.md", text)
 

@@ -9,16 +9,17 @@ stay here: of files that the run names only their last part is written. Names fr
 import math
 import re
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from ssno.base.formatting import number, printable
-from ssno.evaluation.evaluate import evaluate, metric_table, rows_of
+from ssno.evaluation.evaluate import TRIVIAL, evaluate, metric_table, rows_of
 from ssno.evaluation.record import Evaluation
 from ssno.forecasting.metrics import VALID
 from ssno.models.hub import check_repository
-from ssno.models.pretrained import FILES, ReportedMetrics
+from ssno.models.pretrained import FILES, ReportedMetrics, reported_metrics
 from ssno.report.make import stored
 from ssno.report.page import summary
 from ssno.report.provenance import data_command
@@ -28,6 +29,16 @@ from ssno.runs.log import read_log
 from ssno.runs.open import LICENCE, RunFolder
 
 CARD, LICENCE_FILE = "README.md", "LICENSE"
+HUB_HEADER = """---
+license: {licence}
+library_name: ssno
+tags:
+- ssno
+- neural-operator
+- pde
+- surrogate-model
+---
+"""
 PUBLISHED = (*FILES, CARD, LICENCE_FILE)
 MARKDOWN = re.compile(r"[\\`*_{}\[\]<>|#~&!$]")
 LOCAL = re.compile(r"[/~\\]|[A-Za-z]:[\\/]")
@@ -68,15 +79,14 @@ def publish_run(run: RunFolder, out: Path, *, licence: str | None = None, reposi
     evaluation = stored(run) or evaluate(run)
     if not math.isfinite(evaluation.scores.means["rel_l2"]):
         raise ValueError(f"Forecasts of {run.name} do not stay finite on test data; such a model is not published.")
-    address = f"hf://{repository}" if repository else out.name
-    values = {**card_values(run, evaluation), **made_by(), "licence": chosen, "address": address}
-    values |= {"repository": repository, "year": datetime.now(UTC).year}
+    card = model_card(run, evaluation, address=out.name, licence=chosen, repository=repository)
+    licence_text = PLAIN.get_template("licence.txt").render(licence=chosen, run=run, year=datetime.now(UTC).year)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".") as staging:
         made = Path(staging) / "made"
         run.forecaster.save(made, **public_sections(run, evaluation, chosen))
-        for name, template in ((CARD, "card.md"), (LICENCE_FILE, "licence.txt")):
-            (made / name).write_text(PLAIN.get_template(template).render(**values) + "\n")
+        (made / CARD).write_text(HUB_HEADER.format(licence=chosen.lower()) + card)
+        (made / LICENCE_FILE).write_text(licence_text + "\n")
         made.rename(out)
     return out
 
@@ -116,25 +126,57 @@ def reported(evaluation: Evaluation, dataset: str) -> ReportedMetrics:
     )
 
 
-def card_values(run: RunFolder, evaluation: Evaluation) -> dict[str, Any]:
-    """What the card is written from; its sentences are in templates/card.md."""
+def model_card(
+    run: RunFolder,
+    evaluation: Evaluation,
+    *,
+    address: str,
+    licence: str,
+    repository: str | None = None,
+    lead: str = "",
+    remarks: Sequence[str] = (),
+) -> str:
+    """The model card, in Markdown: of a published folder, and of a bundled checkpoint on the site.
+
+    Its sentences are in templates/card.md. `lead` is Markdown that stands before the first section, `remarks` are
+    further lines on where the model fails.
+    """
     config: Any = getattr(run.forecaster.model, "config", None)
     epochs = [line["rel_l2"] for line in read_log(run_folder_of(run.folder)) if line.get("rel_l2") is not None]
     errors = sorted(evaluation.scores.trajectory_errors)
     quartiles = [errors[min(place * len(errors) // 4, len(errors) - 1)] for place in range(5)]
     normal = run.forecaster.normalisers.state
-    return {
-        "run": run,
-        "evaluation": evaluation,
-        "dataset": without_paths(evaluation.dataset, "name"),
-        "result": summary(evaluation),
-        "boundary": ", ".join(config.boundaries()) if hasattr(config, "boundaries") else None,
-        "generate": None if run.data is None or run.data.path else data_command(run),
-        "train": (run.config.get("run") or {}).get("train") or {},
-        "versions": run.config.get("provenance") or {},
-        "valid_error": min(epochs, default=None),
-        "table": metric_table(rows_of(evaluation), title=""),
-        "spread": dict(zip(("best", "first quartile", "median", "third quartile", "worst"), quartiles, strict=True)),
-        "normalised": list(zip(normal.fields, normal.shift, normal.scale, strict=True)),
-        "tolerance": f"{VALID:.0%}",
-    }
+    described = run.config.get("run") or {}
+    card = PLAIN.get_template("card.md").render(
+        **made_by(),
+        run=run,
+        evaluation=evaluation,
+        address=f"hf://{repository}" if repository else address,
+        licence=licence,
+        repository=repository,
+        lead=Verbatim(lead),
+        remarks=[Verbatim(line) for line in remarks],
+        dataset=without_paths(evaluation.dataset, "name"),
+        result=summary(evaluation),
+        boundary=", ".join(config.boundaries()) if hasattr(config, "boundaries") else None,
+        generate=None if run.data is None or run.data.path else data_command(run),
+        train=described.get("train") or {},
+        start_from=without_paths(described.get("start_from"), "start_from"),
+        versions=run.config.get("provenance") or {},
+        valid_error=min(epochs, default=None),
+        reported=reported_metrics(run.config),
+        table=metric_table(rows_of(evaluation), title=""),
+        spread=dict(zip(("best", "first quartile", "median", "third quartile", "worst"), quartiles, strict=True)),
+        beaten=beaten_from(evaluation),
+        normalised=list(zip(normal.fields, normal.shift, normal.scale, strict=True)),
+        tolerance=f"{VALID:.0%}",
+    )
+    return f"{card}\n"
+
+
+def beaten_from(evaluation: Evaluation) -> int | None:
+    """The first scored step, from 1, at which a trivial forecast has a smaller mean error; None if there is none."""
+    own = evaluation.scores.step_errors
+    trivial = [scores.step_errors for name, scores in evaluation.baselines.items() if name in TRIVIAL]
+    worse = (step for step, errors in enumerate(zip(*trivial, strict=True), start=1) if min(errors) < own[step - 1])
+    return next(worse, None)
