@@ -144,9 +144,10 @@ def test_compare_groups_seeds_and_refuses_to_rank_what_overlaps(make_run, tmp_pa
     rule = PersistenceConfig()
     others = [make_run(f"other{seed}", seed=seed, config=rule) for seed in range(2)]
     folders = [str(folder) for folder in (*ours, *others)]
-    main(["evaluate", *folders])
+    table = str(tmp_path / "comparison.csv")  # as a shell makes it of runs/sweep/*
+    main(["evaluate", table, *folders])
     capsys.readouterr()
-    main(["compare", *folders, "--csv", str(tmp_path / "c.csv"), "--latex", str(tmp_path / "c.tex")])
+    main(["compare", table, *folders, "--csv", str(tmp_path / "c.csv"), "--latex", str(tmp_path / "c.tex")])
     shown = capsys.readouterr().out
     assert "mean ± 95 % confidence over seeds" in shown
     assert "in rel_l2" in shown

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -39,6 +40,16 @@ def moment(text: str, now: datetime, *, option: str) -> datetime:
         ) from None
     at = datetime.combine(now.date(), wanted)
     return at if at > now else at + timedelta(days=1)
+
+
+# Runs, as a shell names them: runs/contest/* is also the table that `ssno sweep` writes beside its runs.
+
+SWEEP_TABLE = "comparison.csv"
+
+
+def without_table(runs: Sequence[Path]) -> tuple[Path, ...]:
+    """The runs among these paths."""
+    return tuple(run for run in runs if run.name != SWEEP_TABLE)
 
 
 # Which part of the work a job does, as a word on the command line: `--shard 2/8` in a job array.

@@ -14,7 +14,7 @@ import tyro
 
 from ssno.base import require_one_of, to_text, unknown_name
 from ssno.base.terminal import Console
-from ssno.cli.options import moment, parse_part, progress
+from ssno.cli.options import SWEEP_TABLE, moment, parse_part, progress
 from ssno.evaluation.statistics import rank
 from ssno.evaluation.tables import ResultTable, csv_text, write_text
 from ssno.paper.results import Results
@@ -72,7 +72,7 @@ def sweep(
     results = collect(trials, folder)
     records = results.records()
     if records:
-        write_text(folder / "comparison.csv", csv_text(records))
+        write_text(folder / SWEEP_TABLE, csv_text(records))
     if json:
         print(to_text(records, indent=1))
         return
