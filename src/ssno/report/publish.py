@@ -15,8 +15,9 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from ssno.base.formatting import number, printable
-from ssno.evaluation.evaluate import TRIVIAL, evaluate, metric_table, rows_of
+from ssno.evaluation.evaluate import evaluate, metric_table, rows_of
 from ssno.evaluation.record import Evaluation
+from ssno.evaluation.trivial import TRIVIAL
 from ssno.forecasting.metrics import VALID
 from ssno.models.hub import check_repository
 from ssno.models.pretrained import FILES, ReportedMetrics, reported_metrics
