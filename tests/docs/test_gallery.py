@@ -168,7 +168,6 @@ def test_a_card_is_that_of_publish_measured_beside_trivial_forecasts(tmp_path: P
     assert "The mean error stays below that of the trivial forecasts in every predicted frame." in text
     assert "- Forecasts of 110 steps (5 times as many), two trajectories:" in text
     assert "\n## Units and normalisation\n" in text, "a section of the card of `ssno publish`"
-    assert not text.startswith("---")
     assert (tmp_path / "checkpoints" / "ks-0.1-64.png").is_file()
     report = (tmp_path / "reports" / "ks-0.1-64.html").read_text()
     assert "2 test trajectories of ks-0.1-paper" in report

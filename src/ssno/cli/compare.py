@@ -9,7 +9,7 @@ import tyro
 from ssno.base import to_text
 from ssno.base.formatting import number
 from ssno.base.terminal import Console
-from ssno.cli.options import without_table
+from ssno.cli.options import SWEEP_TABLE
 from ssno.evaluation.record import Evaluation, read_evaluation
 from ssno.evaluation.seeds import SeedGroup, group_by_seed
 from ssno.evaluation.statistics import Ranking, rank
@@ -43,7 +43,7 @@ def compare(
         latex: Write a LaTeX table (booktabs), likewise.
         json: Print the groups and the verdict as JSON.
     """
-    runs = without_table(runs)
+    runs = tuple(run for run in runs if run.name != SWEEP_TABLE)
     if not runs:
         raise ValueError("`runs`: give the folders of evaluated runs, as runs/ks-ssno runs/ks-ffno.")
     if not metrics:

@@ -10,7 +10,7 @@ from ssno.base import byte_size, duration, to_text
 from ssno.base.formatting import number
 from ssno.base.memory import peak_memory
 from ssno.base.terminal import Console
-from ssno.cli.options import other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step, without_table
+from ssno.cli.options import SWEEP_TABLE, other_data, warn_of_copies, warn_of_other_grid, warn_of_other_step
 from ssno.data.load import DataOptions
 from ssno.data.readers.registry import DEFAULTS, ReadOptions
 from ssno.evaluation.evaluate import (
@@ -90,7 +90,7 @@ def evaluate(
         "time_index": time_index,
         "trajectories": max_trajectories,
     }
-    opened = [open_run(run, precision=precision) for run in without_table(runs)]
+    opened = [open_run(run, precision=precision) for run in runs if run.name != SWEEP_TABLE]
     others = [other_data(run, data, read) for run in opened]
     if dry_run:
         plans = [

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -42,15 +41,8 @@ def moment(text: str, now: datetime, *, option: str) -> datetime:
     return at if at > now else at + timedelta(days=1)
 
 
-# Runs, as a shell names them: runs/contest/* is also the table that `ssno sweep` writes beside its runs.
-
 SWEEP_TABLE = "comparison.csv"
-
-
-def without_table(runs: Sequence[Path]) -> tuple[Path, ...]:
-    """The runs among these paths."""
-    return tuple(run for run in runs if run.name != SWEEP_TABLE)
-
+"""What `ssno sweep` writes beside its runs, and a shell therefore takes for one in runs/contest/*."""
 
 # Which part of the work a job does, as a word on the command line: `--shard 2/8` in a job array.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from ssno.base import byte_size, to_text
-from ssno.cli.options import other_data, warn_of_other_data, without_table
+from ssno.cli.options import SWEEP_TABLE, other_data, warn_of_other_data
 from ssno.data.readers.registry import DEFAULTS, ReadOptions
 from ssno.evaluation.evaluate import choose
 from ssno.report.make import make_report
@@ -40,7 +40,7 @@ def report(
             several runs report-A-B.html beside their folders. An earlier page is replaced, no other file.
         json: Print where the page is as JSON.
     """
-    opened = [open_run(run) for run in without_table(runs)]
+    opened = [open_run(run) for run in runs if run.name != SWEEP_TABLE]
     other = other_data(opened[0], data, read) if runs else None
     for run in opened if other is not None else ():
         found = choose(run, other, split, resolution=resolution, time_index=None, trajectories=None)

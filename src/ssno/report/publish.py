@@ -30,16 +30,6 @@ from ssno.runs.log import read_log
 from ssno.runs.open import LICENCE, RunFolder
 
 CARD, LICENCE_FILE = "README.md", "LICENSE"
-HUB_HEADER = """---
-license: {licence}
-library_name: ssno
-tags:
-- ssno
-- neural-operator
-- pde
-- surrogate-model
----
-"""
 PUBLISHED = (*FILES, CARD, LICENCE_FILE)
 MARKDOWN = re.compile(r"[\\`*_{}\[\]<>|#~&!$]")
 LOCAL = re.compile(r"[/~\\]|[A-Za-z]:[\\/]")
@@ -80,13 +70,14 @@ def publish_run(run: RunFolder, out: Path, *, licence: str | None = None, reposi
     evaluation = stored(run) or evaluate(run)
     if not math.isfinite(evaluation.scores.means["rel_l2"]):
         raise ValueError(f"Forecasts of {run.name} do not stay finite on test data; such a model is not published.")
-    card = model_card(run, evaluation, address=out.name, licence=chosen, repository=repository)
+    address = f"hf://{repository}" if repository else out.name
+    card = model_card(run, evaluation, address=address, licence=chosen, repository=repository)
     licence_text = PLAIN.get_template("licence.txt").render(licence=chosen, run=run, year=datetime.now(UTC).year)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".") as staging:
         made = Path(staging) / "made"
         run.forecaster.save(made, **public_sections(run, evaluation, chosen))
-        (made / CARD).write_text(HUB_HEADER.format(licence=chosen.lower()) + card)
+        (made / CARD).write_text(card)
         (made / LICENCE_FILE).write_text(licence_text + "\n")
         made.rename(out)
     return out
@@ -137,10 +128,9 @@ def model_card(
     lead: str = "",
     remarks: Sequence[str] = (),
 ) -> str:
-    """The model card, in Markdown: of a published folder, and of a bundled checkpoint on the site.
+    """The card of a published folder, or of a bundled checkpoint on the site; its sentences are in templates/card.md.
 
-    Its sentences are in templates/card.md. `lead` is Markdown that stands before the first section, `remarks` are
-    further lines on where the model fails.
+    `lead` is Markdown before the first section, `remarks` are further lines on where the model fails.
     """
     config: Any = getattr(run.forecaster.model, "config", None)
     epochs = [line["rel_l2"] for line in read_log(run_folder_of(run.folder)) if line.get("rel_l2") is not None]
@@ -152,7 +142,7 @@ def model_card(
         **made_by(),
         run=run,
         evaluation=evaluation,
-        address=f"hf://{repository}" if repository else address,
+        address=address,
         licence=licence,
         repository=repository,
         lead=Verbatim(lead),
@@ -177,7 +167,6 @@ def model_card(
 
 def beaten_from(evaluation: Evaluation) -> int | None:
     """The first scored step, from 1, at which a trivial forecast has a smaller mean error; None if there is none."""
-    own = evaluation.scores.step_errors
     trivial = [scores.step_errors for name, scores in evaluation.baselines.items() if name in TRIVIAL]
-    worse = (step for step, errors in enumerate(zip(*trivial, strict=True), start=1) if min(errors) < own[step - 1])
-    return next(worse, None)
+    steps = enumerate(zip(evaluation.scores.step_errors, *trivial, strict=True), start=1)
+    return next((step for step, (own, *others) in steps if min(others, default=own) < own), None)
