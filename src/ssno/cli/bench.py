@@ -82,7 +82,7 @@ def bench(
     points = read_errors(errors) if errors is not None else None
     limit = int((memory_gib or physical_memory() / 2**31) * 2**30)
     if dry_run:
-        foresee(cases(quick, precision), models, seconds=seconds, limit=limit, as_json=json)
+        show_plan(cases(quick, precision), models, seconds=seconds, limit=limit, as_json=json)
         return
     if stored_costs is not None:
         rows = read_costs(stored_costs)
@@ -160,7 +160,7 @@ def show_roofline(models: Sequence[str], *, as_json: bool) -> None:
     console.print("Predictions by a roofline, not measurements: peaks of data sheets, without launches and optimiser.")
 
 
-def foresee(
+def show_plan(
     planned: Iterator[BenchmarkCase], models: tuple[str, ...], *, seconds: float, limit: int, as_json: bool
 ) -> None:
     """What would be measured, how long, how much memory and disk."""

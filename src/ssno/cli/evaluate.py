@@ -94,10 +94,10 @@ def evaluate(
     others = [other_data(run, data, read) for run in opened]
     if dry_run:
         plans = [
-            foresee(run, data=other, solver=solver, batch_size=batch_size, **chosen)
+            plan_of(run, data=other, solver=solver, batch_size=batch_size, **chosen)
             for run, other in zip(opened, others, strict=True)
         ]
-        report_plan([*plans, together(plans)] if ensemble else plans, as_json=json)
+        report_plan([*plans, ensemble_plan(plans)] if ensemble else plans, as_json=json)
         return
     found = [
         evaluate_run(run, other, **chosen, solver=solver, batch_size=batch_size)
@@ -192,7 +192,7 @@ def records(evaluation: Evaluation) -> list[dict[str, Any]]:
     return found
 
 
-def foresee(
+def plan_of(
     run: RunFolder,
     *,
     solver: bool,
@@ -226,7 +226,7 @@ def foresee(
     }
 
 
-def together(plans: list[dict[str, Any]]) -> dict[str, Any]:
+def ensemble_plan(plans: list[dict[str, Any]]) -> dict[str, Any]:
     """What the ensemble adds: the rollouts of all members, for their mean and once more for their spread."""
     seconds = 1.5 * sum(plan["seconds"] for plan in plans)
     return {**plans[0], "run": f"ensemble of {len(plans)}", "seconds": seconds, "file": "evaluation-ensemble*.json"}

@@ -107,7 +107,7 @@ def boundary_per_axis(boundary: Boundary | Sequence[Boundary], axes: int) -> tup
 
 
 class SpatialScan(nn.Module, abc.ABC):
-    """What all sweeps share: scans, and the weights that these need on a grid."""
+    """What all spatial scans share: scans, and the weights that these need on a grid."""
 
     scans: nn.ModuleList
 
@@ -133,14 +133,14 @@ class SpatialScan(nn.Module, abc.ABC):
             grid = field.shape[1:-1] if space is None else space.whole_grid(field.shape[1:-1])
             weights = scan_weights(self.scans_on(grid, (1.0,) * len(grid) if spacing is None else spacing))
             weights = weights if space is None else space.over_pieces(weights)
-        return self.sweep(field, weights)
+        return self.scan_axes(field, weights)
 
     def combined(self, weights: Sequence[DiscretisedKernels]) -> Sequence[DiscretisedKernels]:
-        """The weights as `sweep` uses them, where a block combines kernels before it scans."""
+        """The weights as `scan_axes` uses them, where a block combines kernels before it scans."""
         return weights
 
     @abc.abstractmethod
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
         """Apply all scans."""
@@ -175,7 +175,7 @@ class GridScan(SpatialScan):
         """A new scan of one axis."""
         return BidirectionalScan(channels, d_state=d_state, residual=self.residual, boundary=boundary, options=options)
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
         """Axis after axis."""
@@ -209,7 +209,7 @@ class UnidirectionalScan(GridScan):
         """Forwards."""
         return block_type(options)(channels, d_state=d_state, boundary=boundary, options=options)
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
         """Axis after axis."""
@@ -250,7 +250,7 @@ class RasterScan(GridScan):
         """Which axis comes where in a pass: row-major first, then the last axis in front."""
         return [(axis - turn) % len(self.scans) for axis in range(len(self.scans))]
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
         """Pass after pass over the flattened grid."""
@@ -296,7 +296,7 @@ class ParallelAxialScan(GridScan):
         self.backcast = FeedForward(channels)
         self.forecast = FeedForward(channels) if idle_forecast else None
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
         """All axes at once."""
@@ -425,7 +425,7 @@ class ProductAxialScan(GridScan):
         """Both kernels of a line in one, where the line is a circle."""
         return [two_sided(known) for known in weights]
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h *grid b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h *grid b"]:
         """Scan all axes, then multiply and carry."""

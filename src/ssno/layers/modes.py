@@ -211,7 +211,7 @@ def kernels_of(
     systems: Sequence[Modes], length: int, *, spacing: float = 1.0, boundary: Boundary = "zero"
 ) -> Float[Tensor, "s h l"]:
     """The kernels of several systems of one kind, input gain included, in one go: channels are simply more rows."""
-    parameters = Systems(*(together([getattr(system, name) for system in systems]) for name in SYSTEM))
+    parameters = Systems(*(joined([getattr(system, name) for system in systems]) for name in SYSTEM))
     rows = sample(parameters, systems[0].discretisation, length=length, spacing=spacing, boundary=boundary)
     return rows.unflatten(0, (len(systems), -1))
 
@@ -236,6 +236,6 @@ def sample(
     return rows.to(parameters.log_step.dtype)
 
 
-def together(parts: Sequence[Tensor]) -> Tensor:
+def joined(parts: Sequence[Tensor]) -> Tensor:
     """One after the other along the first axis; a single one as it is."""
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))

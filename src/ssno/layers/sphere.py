@@ -99,7 +99,7 @@ class GreatCircleScan(SpatialScan):
         nlat, _ = grid
         return super().scans_on((2 * nlat,), spacing[1:])
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h lat lon b"]:
         """Gain, filter by degree in both directions, gate."""
@@ -131,7 +131,7 @@ class GreatCircleProduct(SpatialScan):
         """The scan of a great circle, as that of `GreatCircleScan`."""
         return super().scans_on((2 * grid[0],), spacing[1:])
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h lat lon b"]:
         """Gain, filter by degree, multiply."""
@@ -269,7 +269,7 @@ class SphereScan(GridScan):
         nlat, nlon = grid
         return super().scans_on((2 * (nlat - 1), nlon), spacing)
 
-    def sweep(
+    def scan_axes(
         self, field: Float[Tensor, "h lat lon b"], weights: Sequence[DiscretisedKernels]
     ) -> Float[Tensor, "h lat lon b"]:
         """Over the poles, then around the rings."""
