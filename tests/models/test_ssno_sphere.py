@@ -15,7 +15,7 @@ from ssno.models.operator import count_parameters
 from ssno.models.registry import model_config
 from ssno.models.ssno import SSNO
 from ssno.models.ssno_sphere import SphereSSNO, SphereSSNOConfig, low_passed
-from ssno.transforms.sphere import SphereGrid, transform_of
+from ssno.transforms.sphere import MOST_MADE, SphereGrid, transform_of, transforms_made
 
 FIELDS = {"in_channels": 3, "out_channels": 3, "n_dims": 2}
 
@@ -162,13 +162,22 @@ def test_answers_stay_within_the_degrees_of_the_data(scans) -> None:
 
 def test_a_model_can_learn_after_a_forecast_in_inference_mode() -> None:
     model = awake(SphereSSNOConfig.tiny(memory=MemoryOptions(0, d_state=8)))
-    transform_of.cache_clear()
+    transforms_made.clear()
     frames = torch.randn(1, 1, 3, 12, 24)
     with torch.inference_mode():
         model(frames)
     model(frames).square().mean().backward()
     assert model.lift.weight.grad.isfinite().all()
     assert model.lift.weight.grad.abs().sum() > 0
+
+
+def test_the_last_sixteen_transforms_are_kept() -> None:
+    made = [transform_of(8, 16, 1 + index % 3, torch.float32) for index in range(6)]
+    assert made[0] is made[3]
+    for nlat in range(9, 9 + MOST_MADE):
+        transform_of(nlat, 2 * nlat, 2, torch.float32)
+    assert len(transforms_made) == MOST_MADE
+    assert transform_of(8, 16, 1, torch.float32) is not made[0]
 
 
 @pytest.mark.parametrize("fields", [{"learned_map": True}, {"scans": "great-circles"}, {"scans": "products"}])

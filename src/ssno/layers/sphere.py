@@ -149,7 +149,7 @@ def harmonics(field: Float[Tensor, "h lat lon b"]) -> tuple[SphereTransform, Com
     """The transform of the field's grid, and the degrees of the field whose products do not alias on it."""
     _, nlat, nlon, _ = field.shape
     degrees = SphereGrid(nlat, nlon, "gauss").largest(products=True)
-    transform = transform_of(nlat, nlon, degrees, field.dtype, "gauss").to(field.device)
+    transform = transform_of(nlat, nlon, degrees, field.dtype, kind="gauss", device=field.device)
     return transform, transform.analyse_leading(field.permute(2, 1, 0, 3))
 
 

@@ -225,7 +225,8 @@ def resampled(
     """Fields on another grid, cut to the degrees that data on the equiangular one of the two have."""
     degrees = degrees_of(source.nlat if source.kind == "equiangular" else target.nlat)
     there, here = (
-        transform_of(one.nlat, one.nlon, degrees, fields.dtype, one.kind).to(fields.device) for one in (source, target)
+        transform_of(one.nlat, one.nlon, degrees, fields.dtype, kind=one.kind, device=fields.device)
+        for one in (source, target)
     )
     return here.synthesise(there.analyse(fields))
 
@@ -233,5 +234,5 @@ def resampled(
 def low_passed(fields: Float[Tensor, "*batch lat lon"]) -> Float[Tensor, "*batch lat lon"]:
     """Fields on the equiangular grid cut to their lowest L = ceil(nlat / 3) degrees."""
     nlat, nlon = fields.shape[-2:]
-    transform = transform_of(nlat, nlon, degrees_of(nlat), fields.dtype).to(fields.device)
+    transform = transform_of(nlat, nlon, degrees_of(nlat), fields.dtype, device=fields.device)
     return transform.synthesise(transform.analyse(fields))

@@ -15,7 +15,7 @@ Axes: lat colatitude from the north pole, lon longitude, m order, l degree.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -265,13 +265,32 @@ def as_table(table: np.ndarray, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(table)).to(dtype)
 
 
-@lru_cache(maxsize=16)
+CPU, MOST_MADE = torch.device("cpu"), 16
+transforms_made: dict[tuple[int, int, int, torch.dtype, GridKind, torch.device], SphereTransform] = {}
+
+
 def transform_of(
-    nlat: int, nlon: int, degrees: int, dtype: torch.dtype, kind: GridKind = "equiangular"
+    nlat: int,
+    nlon: int,
+    degrees: int,
+    dtype: torch.dtype,
+    kind: GridKind = "equiangular",
+    *,
+    device: torch.device = CPU,
 ) -> SphereTransform:
-    """The transform of a grid, made once, with tables that gradients may pass whoever asked for it first."""
-    with torch.inference_mode(False):
-        return SphereTransform(SphereGrid(nlat, nlon, kind), degrees=degrees, dtype=dtype)
+    """The transform of a grid, made once, with tables that gradients may pass whoever asked for it first.
+
+    Kept in a plain dictionary, which `torch.compile` reads; it would trace into a function that `lru_cache` wraps.
+    """
+    key = (nlat, nlon, degrees, dtype, kind, device)
+    if key not in transforms_made:
+        while len(transforms_made) >= MOST_MADE:
+            del transforms_made[next(iter(transforms_made))]
+        with torch.inference_mode(False):
+            transforms_made[key] = SphereTransform(SphereGrid(nlat, nlon, kind), degrees=degrees, dtype=dtype).to(
+                device
+            )
+    return transforms_made[key]
 
 
 # Vector fields on a sphere of radius a, by vorticity and divergence.
