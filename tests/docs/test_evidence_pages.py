@@ -53,6 +53,7 @@ def test_the_command_collects_and_fills(tmp_path: Path, capsys: pytest.CaptureFi
         "**7 of 8 claims hold**, 1 not decidable at this scale (`headline`, scale cpu). 5 of 7 decided"
         in page.read_text()
     )
+    assert "Trained with AdamW, as recipe `fast` was before SOAP" in page.read_text()
     assert "ssno reproduce headline\n" in page.read_text()
     assert "| KS 0.1: SS-NO below FFNO | **holds** |" in page.read_text()
     assert "perhaps" not in page.read_text()

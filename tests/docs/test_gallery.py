@@ -141,6 +141,16 @@ def test_every_option_in_an_answer_exists() -> None:
         assert parses(f"ssno train ks {span if span.startswith('--') else f'--model {span}'}")
 
 
+def test_pages_say_which_results_are_of_the_recipe_before_soap(monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = {"settings": {"a": {"data": {"name": "ks"}, "train": {"epochs": 1}}}}
+    cloud = {"settings": {"a": {"data": {"name": "kt-foil"}, "train": {"epochs": 1}}}}  # clouds have AdamW still
+    now = {"settings": {"a": {"data": {"name": "ks"}, "train": {"optimizer": "soap"}}}}
+    known = {"old": finding, "cloud": cloud, "now": now, "cost": {"settings": {}}}
+    monkeypatch.setattr(stored, "findings", lambda: known)
+    assert "Results of `ssno reproduce`: trained with AdamW" in stored.older_recipe(["now", "old"])
+    assert stored.older_recipe(["now", "cloud", "cost", "design.jsonl"]) == ""
+
+
 def test_stored_cells_have_the_numbers_of_the_printed_table() -> None:
     finding = json.loads((stored.REPRODUCE / "navier-stokes.json").read_text())
     printed = {row[0]: row[3] for row in finding["tables"][0]["rows"]}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docs.scripts.pages.markdown import GENERATED, over_seeds, page_link, table, write_page
-from docs.scripts.pages.stored import Cell, cells, timings
+from docs.scripts.pages.stored import Cell, cells, older_recipe, timings
 
 from ssno.evaluation import compare_seeds
 
@@ -243,6 +243,7 @@ def choices_page(folder: Path) -> Path:
         "Budgets are those of a CPU: minutes per run (hours in `tenth/`). A longer training may change an order, so "
         "compare on your own data "
         f"({page_link('ssno compare', 'evaluation.md', near=path)}).\n\n"
+        f"{older_recipe(question.file for group in WHICH_MODEL.values() for question in group)}\n"
         f"{GENERATED}\n"
         f"## Which model\n\n{models}"
         f"## Which options\n\n{options}\n"

@@ -16,7 +16,7 @@ from docs.scripts.pages.markdown import (
     table,
     write_page,
 )
-from docs.scripts.pages.stored import Cell, comparisons, generation_seconds
+from docs.scripts.pages.stored import Cell, comparisons, generation_seconds, older_recipe
 
 from ssno.base import byte_size, duration
 from ssno.data.datasets import DATASETS, PRESETS, build_plan, build_problem, folder_name, generate_command
@@ -185,7 +185,7 @@ def reached(name: str) -> str:
         "sorted by error within a case. Scale `cpu` is minutes of training per run and `tenth` a tenth of the "
         "published training: they rank models at that budget and are not the best a model can do.\n"
     )
-    return f"{note}\n" + "\n".join(parts)
+    return f"{note}\n{older_recipe(file for file, _ in found)}\n" + "\n".join(parts)
 
 
 def error_row(cell: Cell, metric: str, case: str) -> tuple[object, ...]:

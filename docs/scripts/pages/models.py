@@ -10,7 +10,7 @@ import torch
 from docs.scripts.pages.datasets import by_mean, metric_of
 from docs.scripts.pages.diagrams import alternative_text, diagram
 from docs.scripts.pages.markdown import GENERATED, over_seeds, page_link, table, write_page
-from docs.scripts.pages.stored import comparisons, timings
+from docs.scripts.pages.stored import comparisons, older_recipe, timings
 from torch import nn
 
 from ssno.cli.models import describe, past, size_in
@@ -319,7 +319,8 @@ def errors(name: str) -> str:
         "`rel_l2` of rollouts (on the sphere in normalised units), mean ± standard deviation over (number of) seeds. "
         "Where an experiment has several settings of the model, the best one.\n"
     )
-    return f"{note}\n{table(headings, rows, right=3)}"
+    old = older_recipe(cell.file for cell, *_ in standings(name))
+    return f"{note}\n{old}\n{table(headings, rows, right=3)}"
 
 
 def models_index(folder: Path) -> Path:

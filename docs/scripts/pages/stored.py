@@ -7,7 +7,7 @@ persistence where the experiment stored it. Experiments scored on validation dat
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from ssno.data.datasets import split_name
 from ssno.evaluation import SeedSummary, summarise
 from ssno.models import known_models
+from ssno.paper.page import OLDER, of_older_recipe
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "results"
@@ -56,6 +57,12 @@ def findings() -> dict[str, dict[str, Any]]:
     """Every stored result of `ssno reproduce` by its file below results/."""
     paths = sorted([*REPRODUCE.glob("*.json"), *REPRODUCE.glob("*/*.json")])
     return {str(path.relative_to(RESULTS)): json.loads(path.read_text()) for path in paths}
+
+
+def older_recipe(files: Iterable[str]) -> str:
+    """A sentence if some of these findings were trained before SOAP was the optimiser of recipe `fast`."""
+    old = any(file in findings() and of_older_recipe(findings()[file]) for file in files)
+    return f"Results of `ssno reproduce`: {OLDER[0].lower()}{OLDER[1:]}\n" if old else ""
 
 
 @cache

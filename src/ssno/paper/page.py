@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ssno.base import DocumentError, provenance, read_document, to_text, write_document, write_whole
+from ssno.data.windows import dataset_conventions
 from ssno.evaluation.statistics import LEVEL, holm
 from ssno.evaluation.tables import csv_text, write_text
 from ssno.paper.catalogue import experiments
@@ -224,8 +225,17 @@ def sentence(found: Mapping[str, Any]) -> str:
     corrected = f" {surviving(survive)} decided by a test stay so after Holm's correction." if survive[1] else ""
     return (
         f"{', '.join((told, *rest)).replace(', 1 do not', ', 1 does not')} (`{found['experiment']}`, scale "
-        f"{found['scale']}).{corrected} The paper: {found['published']}"
+        f"{found['scale']}).{corrected}{f' {OLDER}' if of_older_recipe(found) else ''} The paper: {found['published']}"
     )
+
+
+OLDER = "Trained with AdamW, as recipe `fast` was before SOAP, and not run again since."
+
+
+def of_older_recipe(found: Mapping[str, Any]) -> bool:
+    """Whether its runs were trained when there was no choice of an optimiser; clouds of points have AdamW still."""
+    old = (run for run in found["settings"].values() if "optimizer" not in run.get("train", {"optimizer": None}))
+    return any(not dataset_conventions(run["data"]["name"]).geometry.is_steady for run in old)
 
 
 def count_answers(found: Mapping[str, Any]) -> list[int]:
