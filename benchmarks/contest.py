@@ -24,7 +24,7 @@ from ssno.evaluation.statistics import compare_seeds
 STORE = ROOT / "results" / "contest.jsonl"
 BEGIN, END = "<!-- contest -->", "<!-- end -->"
 OURS: dict[str, Any] = {"precision": "bf16"}
-ON_LINES: dict[str, dict[str, Any]] = {"ssno-warp": OURS, "ffno": {}, "gkt": {}, "fno": {}}
+ON_LINES: dict[str, dict[str, Any]] = {"ssno-warp": OURS, "ffno": {"batch_size": 2}, "gkt": {}, "fno": {}}
 ON_TORI: dict[str, dict[str, Any]] = {
     "ssno-warp": OURS | {"batch_size": 1},
     "ffno": {"precision": "bf16", "batch_size": 1},

@@ -56,7 +56,7 @@ def test_data_that_stand_still_have_a_page(capsys: pytest.CaptureFixture[str]) -
     store(still=True)
     main([*TRAIN, "--name", "still"])
     main(["report", "runs/still"])
-    assert "Persistence has 0\u00a0%." in Path("runs/still/report.html").read_text()
+    assert "The best trivial forecast (persistence) has 0\u00a0%." in Path("runs/still/report.html").read_text()
     store(0.0)
     main([*TRAIN, "--name", "zero"])
     main(["report", "runs/zero"])

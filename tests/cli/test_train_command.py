@@ -50,7 +50,7 @@ def test_a_run_leaves_what_the_contracts_say(here, capsys) -> None:
     assert {"rel_l2", "rel_l2_onestep", "rel_l2_normalised", "folder", "epoch"} <= result.keys()
     folder = here / "runs" / "waves-ssno"
     assert {path.name for path in folder.iterdir()} == {
-        *("config.json", "model.safetensors", "metrics.jsonl", "last", "best")
+        *("config.json", "model.safetensors", "metrics.jsonl", "climatology.safetensors", "last", "best")
     }
     config = json.loads((folder / "config.json").read_text())
     assert config["run"]["model"]["d_state"] == 4

@@ -31,7 +31,7 @@ def test_a_schedule_is_written_to_the_run_and_trained(here) -> None:
     schedule = ["--train.epochs", "2", "--train.unroll.teacher-forcing", "1", "0.5", "--train.unroll.frames", "1", "4"]
     main(["train", *WORDS, *schedule])
     config = json.loads((here / "runs" / "noise-ssno" / "config.json").read_text())["run"]
-    assert config["version"] == 4
+    assert config["version"] == 5
     assert config["train"]["unroll"] == {
         "teacher_forcing": [1.0, 0.5],
         "frames": [1, 4],

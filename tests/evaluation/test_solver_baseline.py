@@ -1,6 +1,5 @@
 """The data's own solver as a forecaster: it finds its own data again, and coarser grids and steps cost accuracy."""
 
-import json
 import shutil
 
 import numpy as np
@@ -10,6 +9,7 @@ from ssno.data.convert import convert_data
 from ssno.data.datasets import build_plan
 from ssno.data.generation import generate
 from ssno.data.load import DataOptions, load_dataset
+from ssno.data.manifest import DESCRIPTION, MANIFEST, seal, unseal
 from ssno.data.windows import Window
 from ssno.evaluation.record import BreakEven
 from ssno.evaluation.solver import (
@@ -134,10 +134,10 @@ def test_a_solver_that_diverges_is_scored_as_not_finite(dataset) -> None:
 def test_options_that_are_gone_do_not_hide_the_solver_of_older_data(dataset, tmp_path) -> None:
     folder = tmp_path / "ce-rm"
     shutil.copytree(dataset("ce-rm").name, folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = unseal(folder / MANIFEST)
     for shape in ("angular", "x"):
-        manifest["description"]["options"]["perturbation"] = shape
-        (folder / "manifest.json").write_text(json.dumps(manifest))
+        manifest[DESCRIPTION]["options"]["perturbation"] = shape
+        (folder / MANIFEST).write_bytes(seal(manifest))
         if shape == "angular":
             assert problem_of(DataOptions(name=str(folder))) == problem_of(dataset("ce-rm"))
     with pytest.raises(ValueError, match="`options.perturbation` is 'x', .* always 'angular' now"):

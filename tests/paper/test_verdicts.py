@@ -85,7 +85,7 @@ def test_tests_of_one_finding_are_corrected_together() -> None:
     ]
     corrected = with_holm(verdicts)
     assert [v["holm"] for v in corrected] == pytest.approx([0.03, 0.08, None, 0.5, 2.4e-5])
-    found = {"verdicts": corrected, "experiment": "x", "scale": "cpu", "published": "Nothing."}
+    found = {"verdicts": corrected, "experiment": "x", "scale": "cpu", "published": "Nothing.", "settings": {}}
     assert survivors(found) == (1, 2)
     assert dict(zip(SPOKEN.values(), count_answers(found), strict=True)) == {
         "hold": 3,

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils.checkpoint import checkpoint
 
 from ssno.forecasting.cloud_scores import volume_and_surface
@@ -290,7 +289,7 @@ def _half_cosine(start: float, end: float, progress: float) -> float:
 
 def whole(value: Tensor) -> Tensor:
     """The whole of a tensor of which each process holds a shard; any other as it is."""
-    return value.full_tensor() if isinstance(value, DTensor) else value
+    return found() if (found := getattr(value, "full_tensor", None)) else value  # of a DTensor, whose import is slow
 
 
 def whole_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -301,8 +300,11 @@ def whole_weights(model: nn.Module) -> dict[str, Tensor]:
 def like(value: Tensor, held: Tensor) -> Tensor:
     """A copy of a whole tensor where and, if that is a shard, as another one is held."""
     moved = value.clone().to(held.device)
-    if not isinstance(held, DTensor):
+    if not hasattr(held, "full_tensor"):
         return moved
+    from torch.distributed.tensor import DTensor, distribute_tensor  # half a second, which `--help` does not pay
+
+    assert isinstance(held, DTensor)
     return distribute_tensor(moved, held.device_mesh, held.placements, src_data_rank=None)
 
 
