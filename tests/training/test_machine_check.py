@@ -93,7 +93,7 @@ def no_json(path) -> None:
     ("spoil", "says"),
     [
         (others_may_write, "may have been written by another user"),
-        (another_engine, "`engine` must be one of 'fused', 'torch', 'plain', 'compiled', got 'warp'"),
+        (another_engine, "`engine` must be one of 'fused', 'torch', 'plain', 'compiled', 'triton', got 'warp'"),
         (no_json, "Run `ssno doctor --check` again"),
     ],
 )

@@ -1,9 +1,10 @@
-"""The gate that mixes channels after a scan, in three computations that agree to rounding.
+"""The gate that mixes channels after a scan, in four computations that agree to rounding.
 
     out = r x + sum_d GLU( W_d GELU(y_d) + bias_d )                    W_d: h -> 2h,  GLU(a, b) = a sigmoid(b)
 
 `plain_gate` is written out for PyTorch to differentiate and compile; `GateFunction` has a backward pass that keeps y
-alone and works through the positions in pieces that fit the cache; native code (`ssno.native`) does the same.
+alone and works through the positions in pieces that fit the cache; native code (`ssno.native`) does the same,
+and so does a kernel for GPUs (`ssno.layers.triton_gate`).
 
 `product` computes the product of two maps of the scans themselves instead, (a_d; b_d) = W_d y_d + bias_d:
 
@@ -22,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ssno.native import operations
-from ssno.native.engine import fused, plain
+from ssno.native.engine import by_triton, fused, plain
 from ssno.native.operations import gradients
 
 PIECE = 16384
@@ -39,6 +40,10 @@ def gate(
     product: bool = False,
 ) -> Float[Tensor, "h p"]:
     """Gate (or multiply) and sum all directions, and add `residual_weight` times the residual."""
+    if not product and by_triton(y, weight, bias):
+        from ssno.layers.triton_gate import TritonGate  # where Triton is installed
+
+        return TritonGate.apply(y, weight, bias, residual if residual_weight else None, residual_weight)
     if plain() or (product and not fused(y, weight, bias)):
         return plain_gate(y, weight, bias, residual=residual, residual_weight=residual_weight, product=product)
     residual, y = residual if residual_weight else None, y.contiguous()

@@ -4,6 +4,7 @@
     fused    fused, or an error
     torch    PyTorch always, with backward passes of our own that save few tensors
     plain    plain PyTorch operations, which compilers, `vmap` and double backward can transform
+    triton   as torch, with gates in one kernel of Triton on CUDA (`ssno.layers.triton_gate`), where it is installed
 
     with use("torch"):
         loss = model(frames)...
@@ -21,7 +22,9 @@ import contextvars
 import functools
 import hashlib
 import logging
+import os
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -35,7 +38,7 @@ from ssno.base.provenance import package_version
 from ssno.native.build import cache_folder, check_folder, is_ours
 from ssno.native.operations import available, available_bf16
 
-Engine = Literal["auto", "fused", "torch", "plain"]
+Engine = Literal["auto", "fused", "torch", "plain", "triton"]
 """How operations are computed: native code where it is built, or PyTorch."""
 
 _engine: contextvars.ContextVar[Engine] = contextvars.ContextVar("engine", default="auto")
@@ -47,6 +50,8 @@ def use(engine: Engine) -> Iterator[None]:
     require_one_of("engine", engine, get_args(Engine))
     if engine == "fused" and not available():
         raise RuntimeError("The fused engine cannot be loaded; the log has the reason. Use engine='auto' or 'torch'.")
+    if engine == "triton" and find_spec("triton") is None:
+        raise RuntimeError("Engine 'triton' needs the package triton, which PyTorch's builds for CUDA bring along.")
     token = _engine.set(engine)
     try:
         yield
@@ -66,7 +71,7 @@ def plain() -> bool:
 
 def fused(*tensors: Tensor) -> bool:
     """Whether to compute on these tensors with native operations."""
-    if plain() or _engine.get() == "torch":
+    if plain() or _engine.get() in ("torch", "triton"):
         return False
     fit = available(*tensors)
     if not fit and _engine.get() == "fused" and all(tensor.numel() for tensor in tensors):  # or nothing to compute
@@ -78,19 +83,38 @@ def fused(*tensors: Tensor) -> bool:
     return fit
 
 
+def by_triton(*tensors: Tensor) -> bool:
+    """Whether to compute on these tensors with kernels of Triton, which convert between two precisions themselves."""
+    if torch.compiler.is_compiling() or _engine.get() != "triton" or torch._C._are_functorch_transforms_active():
+        return False
+    return all(
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.dtype in (torch.float32, torch.bfloat16)
+        and tensor.numel() > 0
+        and runs_triton(tensor.device)
+        for tensor in tensors
+    )
+
+
+def runs_triton(device: torch.device) -> bool:
+    """Whether kernels of Triton run on a device: CUDA, or the CPU if they are interpreted."""
+    runs = device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+    return runs and find_spec("triton") is not None
+
+
 # The engine that trains fastest here, as `ssno doctor --check` measured it.
 #
 # It is in the cache folder, one file for each device, version of PyTorch and version of ssno, and believed only if it
 # is this user's and nobody else may write to it, as native libraries are.
 
-MeasuredEngine = Literal["fused", "torch", "plain", "compiled"]
+MeasuredEngine = Literal["fused", "torch", "plain", "compiled", "triton"]
 """What is measured: the engines, and plain operations under `torch.compile`."""
 
 
 def measured_engines(device: torch.device) -> tuple[MeasuredEngine, ...]:
     """Which engines can be compared on a device. On a CPU compiling takes minutes, so there it is left to the user."""
     if device.type != "cpu":
-        return "torch", "plain", "compiled"
+        return ("torch", "plain", "compiled", "triton") if runs_triton(device) else ("torch", "plain", "compiled")
     return ("fused", "torch", "plain") if available() else ("torch", "plain")
 
 
@@ -127,7 +151,7 @@ def fastest_engine(device: torch.device) -> MeasuredEngine | None:
 def preferred(engine: Engine, device: torch.device) -> Engine:
     """The engine of a training: the one asked for; for auto, what was measured to be the fastest on the device."""
     fastest = fastest_engine(device) if engine == "auto" else None
-    return fastest if fastest == "torch" or fastest == "plain" else engine
+    return fastest if fastest in ("torch", "plain", "triton") else engine
 
 
 def _measurement(device: torch.device) -> Path:

@@ -10,6 +10,7 @@ itself the check is one of the native code.
 """
 
 import json
+import logging
 import random
 import signal
 import subprocess
@@ -108,6 +109,7 @@ def _kill_at(home: Path, name: str, steps: int, kill_at: int) -> int:
     return read_progress(last).step
 
 
+log = logging.getLogger("ssno")
 ALLOWED = {"losses": 1e-3, "gradients": 1e-4, "forecasts": 1e-3, "resuming": 1e-3}
 """Rounding in float32 is about 1e-6; a few optimiser steps magnify it."""
 STEPS, POINTS, BATCH = 8, 128, 8
@@ -169,7 +171,7 @@ def check_machine(device: str | torch.device = "auto") -> MachineCheck:
     """Train the same tiny model on the CPU and on the device, compare, and remember the fastest engine that agrees."""
     chosen, cpu = choose_device(device), torch.device("cpu")
     here, away = SmallTraining(cpu, "plain"), SmallTraining(chosen, "auto")
-    off = {engine: difference(gradient(chosen, engine), here.gradient) for engine in measured_engines(chosen)}
+    off = {engine: found for engine in measured_engines(chosen) if (found := off_by(chosen, engine, here)) is not None}
     agreeing = [engine for engine, found in off.items() if found <= ALLOWED["gradients"]]
     seconds = seconds_per_step(chosen, agreeing)
     known = seconds if chosen == cpu else {}
@@ -189,6 +191,17 @@ def check_machine(device: str | torch.device = "auto") -> MachineCheck:
     if not found.wrong:
         remember_fastest(chosen, seconds)
     return found
+
+
+def off_by(device: torch.device, engine: MeasuredEngine, reference: "SmallTraining") -> float | None:
+    """How far the gradient of an engine is off; None for kernels of Triton that this device cannot compile or run."""
+    try:
+        return difference(gradient(device, engine), reference.gradient)
+    except Exception as error:
+        if engine != "triton":
+            raise
+        log.warning("Kernels of Triton do not run on %s: %s", device_name(device), error)
+        return None
 
 
 class SmallTraining:
