@@ -151,7 +151,7 @@ def fastest_engine(device: torch.device) -> MeasuredEngine | None:
 def preferred(engine: Engine, device: torch.device) -> Engine:
     """The engine of a training: the one asked for; for auto, what was measured to be the fastest on the device."""
     fastest = fastest_engine(device) if engine == "auto" else None
-    return fastest if fastest in ("torch", "plain", "triton") else engine
+    return fastest if fastest == "torch" or fastest == "plain" or fastest == "triton" else engine
 
 
 def _measurement(device: torch.device) -> Path:
