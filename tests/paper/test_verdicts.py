@@ -1,10 +1,12 @@
 """Verdicts follow the data: clear differences decide, overlapping seeds and single seeds do not."""
 
 import math
+import shutil
+from pathlib import Path
 
 import pytest
 
-from ssno.paper.page import count_answers, sentence, survivors, with_holm
+from ssno.paper.page import answer, count_answers, sentence, survivors, with_holm, write_pages
 from ssno.paper.results import NO_SKILL, OPEN, SPOKEN, below, fact, undecided
 
 
@@ -97,3 +99,39 @@ def test_tests_of_one_finding_are_corrected_together() -> None:
         "**3 of 5 claims hold**, 1 not decidable at this scale, 1 both without skill (`x`, scale cpu). 1 of 2 decided "
         "by a test stay so after Holm's correction. The paper: Nothing."
     )
+
+
+def finding(answers: list[tuple[str, float | None]], *, name: str = "x", scale: str = "cpu") -> dict:
+    verdicts = [{"claim": "a", "answer": answer, "evidence": "", "p": p} for answer, p in answers]
+    return {"experiment": name, "scale": scale, "verdicts": with_holm(verdicts)}
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ([finding([("holds", 0.01), ("holds", 0.02)])], ("holds", "medium: 2 of 2")),
+        ([finding([("holds", 0.01), (OPEN, 0.2), (OPEN, 0.3)])], ("not decidable here", "none")),
+        ([finding([("holds", 0.001), (OPEN, 0.3), ("does not hold", 0.04)])], ("holds in part", "medium: 1 of 2")),
+        ([finding([("does not hold", 0.04), ("does not hold", 0.03)])], ("does not hold", "low: 0 of 2")),
+        ([finding([("holds", None)])], ("holds", "high: computed")),
+        ([finding([(OPEN, 0.3)]), finding([("holds", 0.01)], scale="tenth")], ("holds", "high: 1 of 1")),
+        (
+            [finding([("holds", 0.01)]), finding([(OPEN, None)], name="y", scale="tenth")],
+            ("not decidable here", "none"),
+        ),
+    ],
+)
+def test_a_claim_of_the_paper_has_one_answer_from_the_longest_trainings(found: list[dict], told) -> None:
+    said, confidence = answer({f"{number}": one for number, one in enumerate(found)})
+    assert (said, confidence.startswith(told[1])) == (told[0], True)
+
+
+def test_the_page_of_claims_is_what_the_stored_findings_say(tmp_path) -> None:
+    root = Path(__file__).parents[2]
+    evidence = tmp_path / "docs" / "evidence"
+    shutil.copytree(root / "docs" / "evidence", evidence)
+    shutil.copytree(root / "results" / "reproduce", tmp_path / "results" / "reproduce")
+    write_pages(evidence, collected_from=tmp_path / "nothing")
+    page = (evidence / "claims.md").read_text()
+    assert page == (root / "docs" / "evidence" / "claims.md").read_text()
+    assert page.count("\n## ") == page.count("Together: **") == 18

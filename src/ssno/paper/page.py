@@ -8,6 +8,8 @@ beside docs or, for a page elsewhere, beside the page:
     <!-- verdicts NAME -->          its claims
     <!-- table NAME NUMBER -->      one of its tables
     <!-- repeat NAME -->            the command that makes it again, and where it was made
+    <!-- claim NAME ... -->         what all scales of some experiments say of one claim, and how sure that is
+    <!-- claims -->                 the same for every heading of the page with such a block, as a table
 
 so that no number between them is typed by hand. NAME is an experiment at scale `cpu`, or SCALE/NAME at another one.
 Findings are first collected from where experiments put them.
@@ -98,7 +100,8 @@ def page(experiment: Experiment, finding: Finding, trials: Sequence[Trial]) -> s
 
 # Pages whose tables are made from stored findings: `ssno reproduce --page docs/evidence`.
 
-BLOCK = re.compile(r"(<!-- (summary|verdicts?|table|repeat)((?: [\w/-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (summary|verdicts?|table|repeat|claims?)((?: [\w/-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
+CLAIM = re.compile(r"^## (.+?)$(?:(?!^## ).)*?<!-- claim((?: [\w-]+)+) -->", re.DOTALL | re.MULTILINE)
 
 
 def write_pages(place: Path, *, collected_from: Path) -> list[str]:
@@ -148,6 +151,11 @@ def filled(page: str, results: Path, *, places: Mapping[str, str]) -> str:
         names = named.split()
         if kind == "summary":
             return f"{opening}{summary(results, names or list(experiments()), places)}{ending}"
+        if kind == "claim":
+            return f"{opening}{claim(results, names, places)}{ending}"
+        if kind == "claims":
+            rows = [(title, *answer(stored_findings(results, asked.split()))) for title, asked in CLAIM.findall(page)]
+            return f"{opening}{markdown(('claim', 'our data say', 'confidence'), rows)}{ending}"
         found = read_finding(results / f"{names[0]}.json")
         if kind == "verdict":
             return f"{opening}{sentence(found)}\n{ending}"
@@ -178,6 +186,42 @@ def summary(results: Path, names: Sequence[str], places: Mapping[str, str]) -> s
     if len(rows) > 1:
         rows.append(("together", *(str(count) for count in all_counts), surviving(all_survive), ""))
     return markdown(("result, scale", *SPOKEN.values(), "after Holm", "the paper"), rows)
+
+
+def stored_findings(results: Path, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """What is stored of some experiments, by name, the smallest scale first."""
+    every = (stored_name(name, scale) for name, scale in product(names, get_args(Scale)))
+    return {stored: read_finding(path) for stored in every if (path := results / f"{stored}.json").is_file()}
+
+
+def claim(results: Path, names: Sequence[str], places: Mapping[str, str]) -> str:
+    """A line per finding about a claim, then all of them in two words."""
+    found = stored_findings(results, names)
+    lines = [
+        f"- {sentence(one).partition(' The paper: ')[0]} [Page]({places.get(name, 'index.md')})"
+        for name, one in found.items()
+    ]
+    told, confidence = answer(found)
+    return "\n".join([*lines, f"- Together: **{told}**; confidence {confidence}.", ""])
+
+
+def answer(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """What findings say of one claim of the paper, and how sure that is. The longest trainings of each count."""
+    longest = {one["experiment"]: one for one in found.values()}.values()
+    holds, fails, *rest = (sum(counts) for counts in zip(*map(count_answers, longest), strict=True))
+    survive, decided = (sum(counts) for counts in zip(*map(survivors, longest), strict=True))
+    total = holds + fails + sum(rest)
+    told = "not decidable here"
+    if 2 * (holds + fails) > total:
+        told = "does not hold" if fails > holds else "holds" if holds == total else "holds in part"
+    if told == "not decidable here":
+        return told, "none"
+    if not decided:
+        return told, "high: computed, without training"
+    kept = f"{survive} of {decided} tests survive Holm's correction"
+    long = any(one["scale"] != "cpu" for one in longest)
+    level = "low" if 2 * survive < decided else "high" if long and survive == decided else "medium"
+    return told, f"{level}: {kept}{'' if long else ', short trainings only'}"
 
 
 def surviving(counts: Sequence[int]) -> str:
