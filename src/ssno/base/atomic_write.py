@@ -1,12 +1,16 @@
 """Files that are whole or absent, whatever happens in between: a kill, a full disk, two writers."""
 
 import errno
+import glob
+import hashlib
 import os
+import platform
 import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 DISK_LIMITS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -22,7 +26,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write `data` under a `.partial` name, sync it to disk, then rename it to `path`.
 
     The partial name is unique, so two processes that write the same file never meet; the last rename wins. A
-    kill may leave a partial file behind, which nothing ever reads.
+    kill may leave a partial file behind, which nothing ever reads and the next writer of the file deletes.
     """
     partial = _partial(path)
     try:
@@ -31,7 +35,7 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         partial.unlink(missing_ok=True)
         if error.errno in DISK_LIMITS:
@@ -57,20 +61,46 @@ def whole_file(path: Path) -> Iterator[Path]:
         finally:
             os.close(handle)
         os.replace(partial, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
 
 
+PARTIAL = re.compile(r"\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
+"""The end of a partial name: the machine, the process that writes, and a random number."""
+
+
 def _partial(path: Path) -> Path:
-    """A new name beside `path`, which may name a file only."""
+    """A new name beside `path`, which may name a file only; what killed processes left there is deleted."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Name the file to write, as {path / 'NAME'}.")
-    return path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.partial"):
+        known = PARTIAL.fullmatch(left.name.removeprefix(path.name))
+        if known and known[1] == _machine() and not _is_running(int(known[2])):
+            left.unlink(missing_ok=True)
+    return path.with_name(f"{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
-def _sync_folder(folder: Path) -> None:
+@cache
+def _machine() -> str:
+    """This machine, or the container on it whose processes have numbers of their own."""
+    numbers = Path("/proc/self/ns/pid")
+    inside = os.readlink(numbers) if numbers.is_symlink() else ""
+    return hashlib.sha256(f"{platform.node()} {inside}".encode()).hexdigest()[:8]
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True  # of another user
+    return True
+
+
+def sync_folder(folder: Path) -> None:
     """Make a rename durable: the entry of a file belongs to its folder."""
     handle = os.open(folder, os.O_RDONLY)
     try:
