@@ -120,6 +120,32 @@ def test_an_interrupted_conversion_is_never_taken_for_a_dataset(tmp_path, monkey
     assert len(load_dataset(tmp_path / "out", "all")) == 4
 
 
+@pytest.mark.parametrize("moment", ["nothing in it", "whole, but for its name"])
+def test_a_conversion_killed_between_two_steps_is_done_again(tmp_path, moment) -> None:
+    data = Trajectories.from_array(values(4, 3, 1, 8))
+    if moment == "nothing in it":
+        (tmp_path / "out.partial").mkdir()
+    else:
+        convert_data({"train": data}, tmp_path / "out", source="memory")
+        (tmp_path / "out").rename(tmp_path / "out.partial")
+    convert_data({"train": data}, tmp_path / "out", source="memory")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_of_two_conversions_into_one_folder_the_second_is_refused(tmp_path, monkeypatch) -> None:
+    data, encode = Trajectories.from_array(values(4, 3, 1, 8)), convert.encode
+
+    def twice(*what: object, **how: object) -> bytes:
+        monkeypatch.setattr(convert, "encode", encode)
+        with pytest.raises(FileExistsError, match="Another conversion is writing to .*out.partial"):
+            convert_data({"train": data}, tmp_path / "out", source="memory")
+        return encode(*what, **how)
+
+    monkeypatch.setattr(convert, "encode", twice)
+    convert_data({"train": data}, tmp_path / "out", source="memory")
+    assert len(load_dataset(tmp_path / "out", "all")) == 4
+
+
 def test_nothing_of_the_users_is_overwritten_or_removed(tmp_path) -> None:
     data = Trajectories.from_array(values(2, 3, 1, 8))
     (tmp_path / "out").mkdir()

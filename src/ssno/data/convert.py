@@ -4,6 +4,7 @@ The new folder is filled under the name `OUT.partial` and renamed when it is who
 never taken for a dataset. What it holds can be checked with `ssno data verify` and loaded like a generated dataset.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,7 +19,17 @@ from ssno.base.atomic_write import write_whole
 from ssno.base.provenance import provenance
 from ssno.data.context import context_is_constant
 from ssno.data.errors import DataError
-from ssno.data.manifest import MOST_SHARDS, PROGRESS, Entry, Shard, into_shards, most_per_shard, write_manifest
+from ssno.data.manifest import (
+    MANIFEST,
+    MOST_SHARDS,
+    PROGRESS,
+    Entry,
+    Shard,
+    into_shards,
+    most_per_shard,
+    read_manifest,
+    write_manifest,
+)
 from ssno.data.normalise import chunks
 from ssno.data.readers.registry import WHOLE
 from ssno.data.splits import SPLITS, split_trajectories
@@ -70,8 +81,10 @@ def convert_data(
         raise DataError(f"{source} has no trajectories to convert.")
     partial = out.with_name(f"{out.name}.partial")
     _clear(partial)
-    (partial / PROGRESS).mkdir(parents=True)
+    partial.mkdir(parents=True)
+    lock = _locked(partial)
     try:
+        (partial / PROGRESS).mkdir()
         total, done = sum(len(data) for data in sets.values()), 0
         entries = []
         for shard in plan_shards(sets, per_shard):
@@ -87,6 +100,8 @@ def convert_data(
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+    finally:
+        os.close(lock)
     return entries
 
 
@@ -148,6 +163,22 @@ def _clear(partial: Path) -> None:
     """Remove what an interrupted conversion left; anything else of that name is not ours to remove."""
     if not partial.exists():
         return
-    if not (partial / PROGRESS).is_dir():
+    whole = (partial / MANIFEST).is_file() and read_manifest(partial).get("name") == partial.name.removesuffix(".partial")
+    if any(partial.iterdir()) and not (partial / PROGRESS).is_dir() and not whole:
         raise FileExistsError(f"{partial} exists and is not the rest of a conversion; move it away.")
-    shutil.rmtree(partial)
+    lock = _locked(partial)
+    try:
+        shutil.rmtree(partial)
+    finally:
+        os.close(lock)
+
+
+def _locked(partial: Path) -> int:
+    """A handle that holds the folder for this conversion; the system lets go of it when the process ends."""
+    handle = os.open(partial, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise FileExistsError(f"Another conversion is writing to {partial}. Wait for it, or choose another name.") from None
+    return handle
