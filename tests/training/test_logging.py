@@ -12,6 +12,7 @@ from tests.training.small_runs import tiny
 
 from ssno.runs.checkpoint import Progress
 from ssno.runs.log import Live, Log, Plain, Silent, read_lines, read_log
+from ssno.training import loop
 from ssno.training.processes import TrainingInterrupted
 from ssno.training.train import train
 
@@ -28,6 +29,26 @@ def test_a_log_cut_short_by_a_kill_is_read_up_to_there(tmp_path) -> None:
     assert [line["step"] for line in read_log(tmp_path)] == [1, 2]
     Log(tmp_path, progress=Progress(step=1))
     assert [line["step"] for line in read_log(tmp_path)] == [1]
+
+
+def test_the_log_is_on_the_disk_before_the_checkpoint_that_knows_of_it(tmp_path, waves, monkeypatch) -> None:
+    synced, fsync, save, seen = {}, os.fsync, loop.save_checkpoint, []
+
+    def noted(handle: int) -> None:
+        fsync(handle)
+        synced[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    def checked(*what: object) -> None:
+        log = tmp_path / "run" / "metrics.jsonl"
+        if log.exists():
+            seen.append(synced.get(log.stat().st_ino) == log.stat().st_size)
+        save(*what)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(loop, "save_checkpoint", checked)
+    train(tiny(), waves, epochs=2, batch_size=8, save_seconds=0.0, folder=tmp_path / "run", reporter=Silent())
+    assert len(seen) >= 2
+    assert all(seen)
 
 
 def test_damage_inside_a_log_is_named(tmp_path) -> None:

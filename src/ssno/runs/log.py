@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from ssno.base import DocumentError, byte_size, from_text, read_regular, to_text, write_whole
+from ssno.base.atomic_write import sync_folder
 from ssno.base.formatting import printable
 from ssno.base.memory import most_held
 from ssno.base.terminal import Console
@@ -73,6 +74,13 @@ class Log:
         if self.wandb is not None:
             numbers = {f"{kind}/{name}": value for name, value in values.items() if isinstance(value, float)}
             self.wandb.log(numbers, step=step)
+
+    def sync(self) -> None:
+        """Put it on the disk: a checkpoint must not know of steps that the log lost in a power cut."""
+        if self.path is not None and self.path.exists():
+            with open(self.path, "rb") as file:
+                os.fsync(file.fileno())
+            sync_folder(self.path.parent)
 
     def close(self) -> None:
         """Tell loggers that the run ends here; a resumed one opens them again."""

@@ -353,6 +353,7 @@ class Loop:
         if self.folder is not None and self.process.is_main:
             tensors |= {f"best/{key}": value for key, value in self.best_weights.items()} if name == LAST else {}
             progress = replace(self.progress, seconds=time.monotonic() - self.began_at)
+            self.log.sync()
             save_checkpoint(self.folder / name, tensors, progress)
 
     def _resume(self, folder: Path) -> None:
