@@ -130,8 +130,12 @@ def test_other_grids_and_other_fields_are_refused(exported, tmp_path, capsys):
         with pytest.raises(SystemExit, match="2"):
             main(predict_words(exported, data, tmp_path / "out.h5"))
         assert not (tmp_path / "out.h5").exists()
-    assert "exported for a grid of 12 x 8 points, got 24 x 8 points" in capsys.readouterr().err
+    told = " ".join(capsys.readouterr().err.split())
+    assert "exported for a grid of 12 x 8 points, got 24 x 8 points" in told
+    assert "again with --resolution 24 8, or read the data with --resolution 12 8." in told
     run = open_exported(exported)
+    with pytest.raises(DataError, match=r"again with --resolution 6 8\.$"):  # coarser data have no 12 points
+        run.forecaster.model.start(torch.zeros(1, 2, 3, 6, 8))
     with pytest.raises(DataError, match="the same points at another spacing"):
         rollout(run.forecaster, torch.randn(1, 4, 1, *GRID), 1, context=torch.zeros(1, 6, 2, *GRID), spacing=(1.0, 1.0))
 

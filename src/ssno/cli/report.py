@@ -19,7 +19,7 @@ def report(
     data: str | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = DEFAULTS,
     split: str = "test",
-    resolution: int | None = None,
+    resolution: tuple[int, ...] | None = None,
     ensemble: bool = False,
     out: Path | None = None,
     json: bool = False,
@@ -34,7 +34,7 @@ def report(
         data: Other data than the runs': a dataset's name, a file or a folder, read with the options of each run's own.
         read: How to read those other data, where neither the file says it nor the run; of several runs, the first.
         split: Which part of the data: train, valid or test.
-        resolution: Grid points along the first axis, to report on another resolution.
+        resolution: Grid points along the first axis, or along each, to report on another resolution.
         ensemble: Also take all runs together: their mean forecast, its uncertainty, and whether that is honest.
         out: The file; if not given, report.html in the folder of the run (./runs/pretrained/NAME if bundled), and of
             several runs report-A-B.html beside their folders. An earlier page is replaced, no other file.

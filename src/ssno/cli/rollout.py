@@ -37,7 +37,7 @@ def rollout(
     split: str = "test",
     data: str | None = None,
     read: Annotated[ReadOptions, tyro.conf.arg(name="")] = AS_STORED,
-    resolution: int | None = None,
+    resolution: tuple[int, ...] | None = None,
     draw: bool = True,
     animate: bool = True,
     animation: AnimationOptions = DEFAULTS,
@@ -58,7 +58,7 @@ def rollout(
         split: Where they are: train, valid or test.
         data: Other data than the run's: a dataset's name, a file or a folder, read with the options of the run's own.
         read: How to read those other data, where neither the file says it nor the run.
-        resolution: Grid points along the first axis, to forecast at another resolution than that of training.
+        resolution: Points along the first axis, or along each, to forecast at another resolution than that of training.
         draw: Draw panels.
         animate: Make animations.
         animation: How animations look.
@@ -79,7 +79,7 @@ def rollout(
     with exits_without_frames():
         seen = make_examples(opened.forecaster, trajectories, index, on_divergence=on_divergence)
     folder = folder_for(opened.folder, ROLLOUT) if out is None else out
-    suffix = "" if resolution is None else f"-{resolution}"
+    suffix = "" if resolution is None else f"-{'x'.join(map(str, resolution))}"
     how: dict[str, Any] = {"model": opened.name, "draw": draw, "animate": animate, "animation": animation}
     pictures = [
         picture

@@ -7,6 +7,7 @@ a path), and runs one step. What crashes or stalls there is a `DataError` here; 
 
 import json
 import math
+import operator
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -95,10 +96,10 @@ class ExportedOperator(nn.Module):
         if grid != self.grid or spacing is not None:
             wanted, got = (" x ".join(map(str, points)) for points in (self.grid, grid))
             other = f"{got} points" if grid != self.grid else "the same points at another spacing"
-            raise DataError(
-                f"{self.file!r} was exported for a grid of {wanted} points, got {other}. Export the run again with "
-                f"--resolution {' '.join(map(str, grid))}, or read the data with --resolution {self.grid[0]}."
-            )
+            advice = f"Export the run again with --resolution {' '.join(map(str, grid))}"
+            if grid != self.grid and len(grid) == len(self.grid) and all(map(operator.ge, grid, self.grid)):
+                advice += f", or read the data with --resolution {' '.join(map(str, self.grid))}"
+            raise DataError(f"{self.file!r} was exported for a grid of {wanted} points, got {other}. {advice}.")
         buffer = first_frames.new_zeros(0)
         if self.shape is not None:
             buffer = first_frames.new_zeros(

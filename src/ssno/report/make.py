@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssno.base.atomic_write import Kind, check_replaceable, write_whole
+from ssno.data.grids import Points
 from ssno.data.load import DataOptions
 from ssno.data.readers.suggest import option_words
 from ssno.data.trajectories import Trajectories
@@ -33,7 +34,7 @@ def make_report(
     *,
     data: Trajectories | DataOptions | str | Path | None = None,
     split: str = "test",
-    resolution: int | None = None,
+    resolution: Points | None = None,
     ensemble: bool = False,
     out: Path | None = None,
 ) -> Path:
@@ -43,7 +44,7 @@ def make_report(
         runs: folders of runs, names of bundled checkpoints, or opened runs (`open_run`).
         data: trajectories, their options, or a name (see `evaluate`); by default the data of the runs.
         split: which part of the data: train, valid or test.
-        resolution: grid points along the first axis, to report on another resolution.
+        resolution: grid points along the first axis, or along each, to report on another resolution.
         ensemble: also evaluate the mean forecast of all runs.
         out: the file; by default `default_path(runs)`. Replaces an earlier page of ssno, never another file.
     """
@@ -76,7 +77,7 @@ def default_path(runs: Sequence[RunFolder]) -> Path:
 
 
 def _report_of(
-    run: RunFolder, data: Trajectories | DataOptions | str | Path | None, *, split: str, resolution: int | None
+    run: RunFolder, data: Trajectories | DataOptions | str | Path | None, *, split: str, resolution: Points | None
 ) -> RunReport:
     chosen = choose(run, data, split, resolution=resolution, time_index=None, trajectories=None)
     usual = data is None and split == "test" and resolution is None and run.folder == run_folder_of(run.folder)

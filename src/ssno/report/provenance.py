@@ -46,9 +46,7 @@ def repeat_commands(run: RunFolder, evaluation: Evaluation, data_options: Sequen
     asked = " " + shlex.join(["--split", evaluation.split, *data_options])
     other = run.grid not in (None, tuple(evaluation.points))
     where = f" --resolution {' '.join(map(str, evaluation.points))}" if other else ""
-    lines.append(f"ssno evaluate runs/{name}{asked}{where}")
-    lines.append(f"ssno report runs/{name}{asked}" + (f" --resolution {evaluation.points[0]}" if other else ""))
-    return lines
+    return [*lines, *(f"ssno {verb} runs/{name}{asked}{where}" for verb in ("evaluate", "report"))]
 
 
 def data_command(run: RunFolder) -> str:
