@@ -2,7 +2,7 @@
 
     python -m benchmarks.contest                     run what is missing, all problems
     python -m benchmarks.contest torus-li --seeds 1
-    python -m benchmarks.contest --page docs/evidence/contest.md     put the table of stored trials into that page
+    python -m benchmarks.contest --page docs/evidence/contest.md     put verdict and table of stored trials there
 
 A trial is one of `benchmarks.design` (narrow models, one thread, the processor time of `SECONDS`), scored on the test
 split. `ENTRIES` are the optimiser, peak rate and precision of every model that ended lowest on validation data among
@@ -11,6 +11,7 @@ those tried there (results/design.jsonl). Every trial is a line of results/conte
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ import tyro
 
 from benchmarks.design import PROBLEMS, ROOT, trial
 from ssno.base.atomic_write import write_whole
-from ssno.evaluation.statistics import compare_seeds
+from ssno.evaluation.statistics import LEVEL, compare_seeds
 
 STORE = ROOT / "results" / "contest.jsonl"
 BEGIN, END = "<!-- contest -->", "<!-- end -->"
@@ -42,6 +43,8 @@ training in which they differ from the recipe `fast`."""
 CLOSE = 2
 """So many models of a problem are run with every seed; the rest were far behind and have one."""
 SECONDS = {problem: 30.0 if PROBLEMS[problem].n_dims == 1 else 60.0 for problem in ENTRIES}
+BAR, NEVER = 1.5, 1 / 1.1
+"""Best of the others / ours: reached by five problems of eight, and undercut by none."""
 
 
 def stored() -> dict[tuple[str, str, int], dict[str, Any]]:
@@ -70,25 +73,64 @@ def errors(problem: str, model: str) -> list[float]:
     return [float(one.get("rel_l2", math.inf)) for one in found]
 
 
-def table() -> str:
-    """One line per problem: our errors, those of every other model, and how far ours are below the best of these."""
-    lines = ["| problem | CPU s | ours | others | best of the others / ours | p |", "|---|--:|---|---|--:|---|"]
+@dataclass(frozen=True)
+class Score:
+    """A problem with trials of ours and of another model: errors by model, ours first, and the best of the others."""
+
+    problem: str
+    found: dict[str, list[float]]
+    best: str
+    ratio: float
+    """Mean error of the best of the others / ours."""
+    p: float
+
+    def row(self) -> str:
+        """A line of the table."""
+        told = {model: f"{model} {', '.join(f'{one:.3g}' for one in values)}" for model, values in self.found.items()}
+        ours, *rest = (f"**{text}**" if model == self.best else text for model, text in told.items())
+        p = "one seed" if math.isnan(self.p) else f"{self.p:.2g}"
+        return f"| {self.problem} | {SECONDS[self.problem]:g} | {ours} | {'; '.join(rest)} | {self.ratio:.2f} | {p} |"
+
+
+def scores() -> list[Score]:
+    """Every problem that has trials of ours and of another model."""
+    made = []
     for problem, entries in ENTRIES.items():
-        ours, *others = entries
         found = {model: errors(problem, model) for model in entries if errors(problem, model)}
+        ours, *others = entries
         rivals = [model for model in others if model in found]
         if ours not in found or not rivals:
             continue
         mean = {model: sum(values) / len(values) for model, values in found.items()}
         best = min(rivals, key=lambda model: mean[model])
-        told = {model: ", ".join(f"{value:.3g}" for value in values) for model, values in found.items()}
-        p = compare_seeds(found[ours], found[best]).p
-        rest = "; ".join(f"{'**' * (model == best)}{model} {told[model]}{'**' * (model == best)}" for model in rivals)
-        lines.append(
-            f"| {problem} | {SECONDS[problem]:g} | {ours} {told[ours]} | {rest} | {mean[best] / mean[ours]:.2f} | "
-            f"{'one seed' if math.isnan(p) else f'{p:.2g}'} |"
-        )
-    return "\n".join(lines)
+        made.append(Score(problem, found, best, mean[best] / mean[ours], compare_seeds(found[ours], found[best]).p))
+    return made
+
+
+def verdict() -> str:
+    """The table in two sentences."""
+    known = scores()
+    if not known:
+        return "Verdict: not measured yet."
+    below = [one for one in known if one.ratio > 1]
+    sure = sum(one.p < LEVEL for one in below)
+    far, behind = [one for one in known if one.ratio >= BAR], [one.problem for one in known if one.ratio < NEVER]
+    return (
+        f"Verdict: on {len(below)} of {len(known)} problems our best model's mean error is below that of the best of the "
+        f"others (decided on {sure}), {BAR:g} times or more on {len(far)}. The bar was {BAR:g} times on five of "
+        f"{len(ENTRIES)}, and nowhere more than 1.1 times above: {', '.join(behind) or 'none'} is."
+    )
+
+
+def table() -> str:
+    """One line per problem: our errors, those of every other model, and how far ours are below the best of these."""
+    lines = ["| problem | CPU s | ours | others | best of the others / ours | p |", "|---|--:|---|---|--:|---|"]
+    return "\n".join([*lines, *(one.row() for one in scores())])
+
+
+def block() -> str:
+    """What stands on the page."""
+    return f"{BEGIN}\n{verdict()}\n\n{table() if scores() else ''}\n{END}"
 
 
 def main(
@@ -97,7 +139,7 @@ def main(
     """Run what is missing of these problems (all by default), and print the table; or put it into a page."""
     if page is not None:
         before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-        write_whole(page, f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.split(END)[1]}".encode())
+        write_whole(page, f"{before}{block()}{rest.split(END)[1]}".encode())
         return
     torch.set_num_threads(1)
     for problem in problems or tuple(ENTRIES):

@@ -1,9 +1,11 @@
 """The pages of docs/evidence say what results/reproduce says, and the command that fills them does."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+from benchmarks import contest
 
 from ssno.base import write_document
 from ssno.cli.main import main
@@ -20,6 +22,36 @@ PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs
 def test_every_table_of_the_page_is_the_stored_one(page: Path) -> None:
     made = filled(PAGES[page], RESULTS, places=find_places(PAGES))
     assert made == PAGES[page], "run `ssno reproduce --page docs/evidence`"
+
+
+def test_the_contest_shows_the_stored_trials() -> None:
+    assert contest.block() in PAGES[ROOT / "docs" / "evidence" / "contest.md"], contest.__doc__
+
+
+def test_the_verdict_of_the_contest_counts_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest, "STORE", tmp_path / "contest.jsonl")
+    assert contest.verdict() == "Verdict: not measured yet."
+    errors = {
+        ("torus-li", "ssno-warp"): [0.10, 0.11, 0.10],
+        ("torus-li", "ffno"): [0.20, 0.21, 0.22],
+        ("torus-li", "unet"): [0.5],
+        ("swe", "ssno-sphere-product"): [0.15, 0.15, 0.14],
+        ("swe", "sfno"): [0.10, 0.12, 0.11],
+        ("burgers", "ssno-warp"): [0.1],
+    }
+    lines = [
+        {"dataset": problem, "entry": model, "seed": seed, "rel_l2": value}
+        for (problem, model), values in errors.items()
+        for seed, value in enumerate(values)
+    ]
+    contest.STORE.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "on 1 of 2 problems our best model's mean error is below" in contest.verdict()
+    assert "(decided on 1), 1.5 times or more on 1." in contest.verdict()
+    assert contest.verdict().endswith("nowhere more than 1.1 times above: swe is.")
+    assert (
+        "| torus-li | 60 | ssno-warp 0.1, 0.11, 0.1 | **ffno 0.2, 0.21, 0.22**; unet 0.5 | 2.03 | " in contest.table()
+    )
+    assert "burgers" not in contest.table()
 
 
 def test_every_stored_result_has_its_verdict_in_the_first_lines_of_a_page_and_is_in_the_summary() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from benchmarks import contest
 from docs.scripts.pages import checkpoints, choices, datasets, markdown, models, stored
 from docs.scripts.pages.diagrams import MARGIN, WIDTH, diagram, stages
 
@@ -93,10 +94,11 @@ def test_abilities_are_tried_out(name: str, ability: str, found: str) -> None:
     assert models.capabilities(name)[ability] == found
 
 
-QUESTIONS = (*(one for group in choices.WHICH_MODEL.values() for one in group), *choices.WHICH_OPTIONS)
+GROUPS = (choices.of_contest(), *choices.WHICH_MODEL.values(), choices.WHICH_OPTIONS)
+QUESTIONS = tuple(one for group in GROUPS for one in group)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.asked)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: f"{one.asked}, {one.file}")
 def test_every_question_is_answered_by_a_stored_experiment(question: choices.Question) -> None:
     asked, take, error, *_ = choices.answer(question).row()
     assert asked == question.asked
@@ -124,6 +126,36 @@ def test_where_seeds_do_not_decide_the_default_is_the_answer(monkeypatch, errors
     assert (found.take, found.others, found.decided) == (take, others, decided)
     word = "decided" if decided else "not decided"
     assert choices.in_short([found]) == f"Take {take} ({word} by the seeds)."
+
+
+def test_problems_of_the_contest_are_questions_once_they_are_stored(tmp_path: Path, monkeypatch) -> None:
+    """And their models are in the tables of datasets and models; a training that failed has no error."""
+    trial = {"dataset": "ks-0.1", "seconds": 30.0, "parameters": 7, "rel_l2": 0.02, "rel_l2_onestep": 0.01}
+    sphere = trial | {"dataset": "swe", "entry": "sfno", "seed": 0}
+    lines = [trial | {"entry": "ssno-warp", "seed": seed} for seed in (0, 0, 1)]
+    lines += [trial | {"entry": "ffno", "seed": 0, "rel_l2": 0.05}, sphere]
+    failed = {"dataset": "swe", "entry": "ssno-sphere-product", "seconds": 60.0, "seed": 0, "failed": "diverged"}
+    monkeypatch.setattr(stored, "CONTEST", tmp_path / "contest.jsonl")
+    stored.CONTEST.write_text("".join(json.dumps(line) + "\n" for line in [*lines, failed]))
+    found = stored._contest_cells()
+    monkeypatch.setattr(choices, "cells", lambda: found)
+    chaos, ball = map(choices.answer, choices.of_contest())
+    assert chaos.row()[1:] == (
+        "`ssno-warp`",
+        "0.02 ± 0 (2)",
+        "next, not decided: `ffno` 0.05 (1)",
+        "`contest.jsonl`, ks-0.1",
+    )
+    assert (ball.take, ball.error, ball.others) == (
+        "`sfno`",
+        "0.02 (1)",
+        "next, not decided: `ssno-sphere-product` diverged",
+    )
+    assert {cell.dataset for cell in found} == {"ks", "swe"}
+
+
+def test_every_problem_of_the_contest_has_words() -> None:
+    assert choices.PROBLEMS.keys() == contest.ENTRIES.keys()
 
 
 def test_links_to_the_manual_lead_there(tmp_path: Path) -> None:

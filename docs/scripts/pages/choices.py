@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docs.scripts.pages.markdown import GENERATED, over_seeds, page_link, table, write_page
-from docs.scripts.pages.stored import Cell, cells, older_recipe, timings
+from docs.scripts.pages.stored import CONTEST, Cell, cells, older_recipe, timings
 
 from ssno.evaluation import compare_seeds
 
@@ -82,6 +82,38 @@ NS, CPU = "reproduce/navier-stokes.json", "reproduce/"
 NEAR = 1.25
 """Times the lowest mean error: a setting further away, of too few seeds to decide, is not called as good."""
 
+PROBLEMS = {
+    "torus-li": "Vortices on a torus, one force",
+    "torus-vis": "Vortices, a viscosity and a force per trajectory",
+    "torus-vis-force": "Vortices, a viscosity and a moving force",
+    "ks-0.1": "A smooth chaotic field in 1D",
+    "ks-0.075": "The same, less viscous",
+    "burgers": "Shocks in 1D",
+    "swe": "A field on the sphere",
+    "swe-vortical": "Eddies on the sphere",
+}
+"""What the problems of the contest are, in the words of a reader."""
+
+
+def of_contest() -> tuple[Question, ...]:
+    """A question for every problem of the contest (benchmarks/contest.py) with stored trials of two models."""
+    columns: dict[str, list[Cell]] = {}
+    for cell in cells():
+        if cell.file == CONTEST.name:
+            columns.setdefault(cell.case, []).append(cell)
+    return tuple(
+        Question(PROBLEMS[case], CONTEST.name, case, {cell.model: f"`{cell.model}`" for cell in column}, metric)
+        for case, column in columns.items()
+        if len(column) > 1
+        for metric in [next(iter(column[0].values))]
+    )
+
+
+EQUAL_TIME = "At equal processor time"
+ABOUT_CONTEST = (
+    "Narrow models (32 channels), half a minute (1D) or a minute of one core, every model with the best optimiser, rate "
+    "and precision that were tried for it ([the contest](../evidence/contest.md)).\n\n"
+)
 WHICH_MODEL = {
     "Fields in 1D": (
         Question("A smooth chaotic field in 1D, minutes of training", f"{CPU}headline.json", "KS 0.1", ONE_D),
@@ -169,7 +201,7 @@ class Answer:
 
     def row(self) -> tuple[str, str, str, str, str]:
         """A line of the table."""
-        where = f"`{self.question.file.removeprefix('reproduce/')}`, {self.question.case}"
+        where = f"`{self.question.file}`, {self.question.case}"
         return self.question.asked, self.take, self.error, self.others, where
 
 
@@ -227,12 +259,16 @@ def latency() -> str:
 def choices_page(folder: Path) -> Path:
     """Write the page."""
     path = folder / "which.md"
-    headings = ["your case", "take", "error", "others", "stored in results/reproduce/"]
+    headings = ["your case", "take", "error", "others", "stored in results/"]
     models = ""
-    for title, group in WHICH_MODEL.items():
+    for title, group in ({EQUAL_TIME: of_contest()} | WHICH_MODEL).items():
         found = list(map(answer, group))
-        models += f"### {title}\n\n{in_short(found)}\n\n{table(headings, (one.row() for one in found), right=5)}\n"
-    options = table(headings, (answer(question).row() for question in WHICH_OPTIONS), right=5)
+        if found:
+            about = ABOUT_CONTEST if title == EQUAL_TIME else f"{older_recipe(one.file for one in group)}\n"
+            rows = (one.row() for one in found)
+            models += f"### {title}\n\n{in_short(found)}\n\n{about}{table(headings, rows, right=5)}\n"
+    options = f"{older_recipe(question.file for question in WHICH_OPTIONS)}\n"
+    options += table(headings, (answer(question).row() for question in WHICH_OPTIONS), right=5)
     text = (
         "# Which model, which options\n\n"
         "Start with `ssno train YOUR_DATA`: the model `ssno` with the recipe `fast`, which sets boundaries and modes "
@@ -243,7 +279,6 @@ def choices_page(folder: Path) -> Path:
         "Budgets are those of a CPU: minutes per run (hours in `tenth/`). A longer training may change an order, so "
         "compare on your own data "
         f"({page_link('ssno compare', 'evaluation.md', near=path)}).\n\n"
-        f"{older_recipe(question.file for group in WHICH_MODEL.values() for question in group)}\n"
         f"{GENERATED}\n"
         f"## Which model\n\n{models}"
         f"## Which options\n\n{options}\n"

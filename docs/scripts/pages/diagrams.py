@@ -152,9 +152,12 @@ def _ssno(config: Any) -> list[Stage]:
         "parallel": f"scans of all axes summed, then a network, {states}",
         "product": f"product of two-way scans, axis by axis, {states}",
     }[config.block.kind]
+    title = f"{config.block.kind} scan"
     if config.modes.selective:
         detail = f"scans whose modes follow the input, {states}"
-    return [_lift(config), *_around_memory(config, Stage(f"{config.block.kind} scan", detail, "space")), _head(config)]
+    if config.block.warp_heads:
+        title, detail = f"{title}, warp", f"... plus values read at {config.block.warp_heads} learned displacements"
+    return [_lift(config), *_around_memory(config, Stage(title, detail, "space")), _head(config)]
 
 
 def _sphere(config: Any) -> list[Stage]:

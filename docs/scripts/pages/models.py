@@ -69,9 +69,10 @@ WHEN: dict[str, str] = {
     "ssno-ff": "An ablation: to compare axes in turn with axes in parallel.",
     "ssno-product": "Worth a try where quadratic terms dominate and training is short; ours, and tried on fewer "
     "problems than `ssno`.",
-    "ssno-warp": "Flows in 2D: of all models the one with the lowest errors at equal time on the tori.",
+    "ssno-warp": "Flows that carry what they transport: features are read where learned displacements point to. Ours, and "
+    "not the paper's; no `--mesh`, no page of `ssno play`, no selective modes.",
     "ssno-selective": "To study input-dependent modes. States are carried from point to point, which is slow.",
-    "ssno-sphere-product": "Fields on the sphere: of our models the one with the lowest errors.",
+    "ssno-sphere-product": "Fields on the sphere where quadratic terms matter: products of scans along all great circles.",
     "ssno-sphere": "Fields on the sphere, if `sfno` is to be compared with a model of scans.",
     "ssno-slices": "Point clouds, to compare scans with attention among slices.",
     "ffno": "The closest baseline; on 1D grids of 256 points and more its mean error is lower after short training.",
@@ -81,7 +82,7 @@ WHEN: dict[str, str] = {
     "cnext-unet": "To compare with The Well's strongest baseline, also with its public weights.",
     "gkt": "Single predictions on fine 1D grids: it stacks frames as channels, and has the lowest latency there.",
     "factformer": "To compare with factorised attention.",
-    "sfno": "Fields of a rotating sphere on the equiangular grid: the lowest mean error there in our runs.",
+    "sfno": "Fields of a rotating sphere on the equiangular grid: the baseline to be below there.",
     "transolver": "Point clouds: the baseline from which `ssno-slices` differs in one module.",
     "persistence": "Always, beside every score: a model that is not below it has learned nothing useful.",
     "linear": "Beside persistence, for slow and smooth changes.",

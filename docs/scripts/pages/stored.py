@@ -1,4 +1,4 @@
-"""What stored results say about datasets and models: results/reproduce, results/design.jsonl and the cost tables.
+"""What stored results say about datasets and models: results/reproduce, trials of equal time and the cost tables.
 
 A `Cell` is one model in one column of an experiment: its metrics per seed, the size of the training, and the error of
 persistence where the experiment stored it. Experiments scored on validation data choose options and are left out.
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ssno.data.datasets import split_name
+from ssno.data.datasets import DATASETS, split_name
 from ssno.evaluation import SeedSummary, summarise
 from ssno.models import known_models
 from ssno.paper.page import OLDER, of_older_recipe
@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "results"
 REPRODUCE = RESULTS / "reproduce"
 DESIGN = RESULTS / "design.jsonl"
+CONTEST = RESULTS / "contest.jsonl"
+"""Trials of benchmarks/contest.py: the best models, equal processor time, test data."""
 ON_VALIDATION = "on validation data"
 
 
@@ -69,7 +71,7 @@ def older_recipe(files: Iterable[str]) -> str:
 def cells() -> tuple[Cell, ...]:
     """All models in all columns of all experiments, and trials of equal processor time with three or more seeds."""
     found = [cell for file, finding in findings().items() for cell in _cells_of(file, finding)]
-    return (*found, *_design_cells())
+    return (*found, *_design_cells(), *_contest_cells())
 
 
 def comparisons(dataset: str) -> dict[tuple[str, str], list[Cell]]:
@@ -129,22 +131,39 @@ def _persistence(finding: Mapping[str, Any], case: str) -> dict[str, float]:
 def _design_cells() -> list[Cell]:
     """Trials of a registered model that were not changed, with three seeds or more."""
     groups: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
-    for line in DESIGN.read_text().splitlines():
-        trial = json.loads(line)
+    for trial in _trials(DESIGN):
         if "rel_l2" in trial and trial["label"].partition(",")[0] in known_models() and trial["code"] != "scratch":
             groups[trial["dataset"], trial["label"], trial["seconds"]].append(trial)
-    made = []
-    for (data, label, seconds), trials in groups.items():
-        if len({trial["seed"] for trial in trials}) < 3:
-            continue
-        latest = {trial["seed"]: trial for trial in trials}
-        values = {name: [trial[name] for trial in latest.values()] for name in ("rel_l2", "rel_l2_onestep")}
-        scale = f"{seconds:g} s of CPU, {ON_VALIDATION}"
-        name = data.rstrip("0123456789.").rstrip("-")
-        model = label.partition(",")[0]
-        size = trials[0]["parameters"]
-        made.append(Cell(DESIGN.name, scale, name, data, model, label, None, None, None, size, values, {}))
-    return made
+    return [
+        _trial_cell(DESIGN, trials, label.partition(",")[0], label, f", {ON_VALIDATION}")
+        for (_, label, _), trials in groups.items()
+        if len({trial["seed"] for trial in trials}) >= 3
+    ]
+
+
+def _contest_cells() -> list[Cell]:
+    """Every problem and model of the contest; a training that failed has an infinite error."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for trial in _trials(CONTEST):
+        groups[trial["dataset"], trial["entry"]].append(trial)
+    return [_trial_cell(CONTEST, trials, model, model, "") for (_, model), trials in groups.items()]
+
+
+def _trials(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+
+
+def _trial_cell(file: Path, trials: Sequence[dict[str, Any]], model: str, label: str, split: str) -> Cell:
+    """Trials of one setting, the latest of every seed."""
+    latest = list({trial["seed"]: trial for trial in trials}.values())
+    data, scale = latest[0]["dataset"], f"{latest[0]['seconds']:g} s of CPU{split}"
+    name = data.rstrip("0123456789.").rstrip("-")
+    sphere = DATASETS[name].problem.geometry.name == "sphere"
+    values = {"rel_l2_normalised" if sphere else "rel_l2": [float(one.get("rel_l2", "inf")) for one in latest]}
+    if all("rel_l2_onestep" in one for one in latest):
+        values["rel_l2_onestep"] = [one["rel_l2_onestep"] for one in latest]
+    size = next((one["parameters"] for one in latest if "parameters" in one), 0)
+    return Cell(file.name, scale, name, data, model, label, None, None, None, size, values, {})
 
 
 @dataclass(frozen=True)
