@@ -1,0 +1,71 @@
+"""Refresh what tutorials show as printed:  python docs/scripts/shown.py first-forecast fine-tune
+
+Runs the blocks of a page in an empty folder, as its test does, and replaces every line of its `text` blocks by the line
+that was printed with the same words, so that its numbers are today's. A line that was not printed is an error: the page
+then says something else than the program, which a person has to read.
+"""
+
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.docs.test_pages import run_block  # noqa: E402
+from tests.docs.test_tutorials import skeleton  # noqa: E402
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def refreshed(page: Path) -> str:
+    """The text of a page with the numbers of this run."""
+    text, printed, names = page.read_text(encoding="utf-8"), "", {"__name__": "__main__"}
+    made, place = "", 0
+    for found in BLOCK.finditer(text):
+        kind, block = found.groups()
+        if kind == "text":
+            made += text[place : found.start(2)] + "".join(f"{now(line, printed)}\n" for line in block.splitlines())
+            place = found.end(2)
+        elif kind in ("python", "sh"):
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+                run_block(kind, block, names, page=page.name)
+            printed = output.getvalue()
+    return made + text[place:]
+
+
+def now(line: str, printed: str) -> str:
+    """The line with the same words as it was printed now; frames of tables and dots stay as they are."""
+    words, numbers = skeleton(line)
+    if not numbers:
+        return line
+    found = next((other for other in printed.splitlines() if skeleton(other)[0] == words), None)
+    if found is None:
+        raise SystemExit(f"Not printed any more: {line}")
+    return found.rstrip()
+
+
+def main(pages: Annotated[tuple[str, ...], tyro.conf.Positional]) -> None:
+    """Refresh these tutorials, by name."""
+    os.environ["COLUMNS"] = "120"
+    home = Path.cwd()
+    for name in pages:
+        page = ROOT / "docs" / "tutorials" / f"{name}.md"
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            text = refreshed(page)
+            os.chdir(home)
+        page.write_text(text, encoding="utf-8")
+        print(page)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
