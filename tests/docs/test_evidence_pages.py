@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks import contest
 
+from benchmarks import contest
 from ssno.base import write_document
 from ssno.cli.main import main
 from ssno.paper.page import FORMAT, VERSION, filled, find_places, read_finding, stored_name

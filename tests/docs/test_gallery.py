@@ -7,10 +7,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from benchmarks import contest
 from docs.scripts.pages import checkpoints, choices, datasets, markdown, models, stored
 from docs.scripts.pages.diagrams import MARGIN, WIDTH, diagram, stages
 
+from benchmarks import contest
 from ssno.cli import train as train_command
 from ssno.cli.main import find_verb
 from ssno.data.datasets import DATASETS, PRESETS

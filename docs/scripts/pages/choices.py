@@ -111,8 +111,8 @@ def of_contest() -> tuple[Question, ...]:
 
 EQUAL_TIME = "At equal processor time"
 ABOUT_CONTEST = (
-    "Narrow models (32 channels), half a minute (1D) or a minute of one core, every model with the best optimiser, rate "
-    "and precision that were tried for it ([the contest](../evidence/contest.md)).\n\n"
+    "Narrow models (32 channels), half a minute (1D) or a minute of one core, every model with the best optimiser, "
+    "rate and precision that were tried for it ([the contest](../evidence/contest.md)).\n\n"
 )
 WHICH_MODEL = {
     "Fields in 1D": (

@@ -69,10 +69,10 @@ WHEN: dict[str, str] = {
     "ssno-ff": "An ablation: to compare axes in turn with axes in parallel.",
     "ssno-product": "Worth a try where quadratic terms dominate and training is short; ours, and tried on fewer "
     "problems than `ssno`.",
-    "ssno-warp": "Flows that carry what they transport: features are read where learned displacements point to. Ours, and "
+    "ssno-warp": "Flows that carry what they transport: features are read where learned displacements point to. Ours, "
     "not the paper's; no `--mesh`, no page of `ssno play`, no selective modes.",
     "ssno-selective": "To study input-dependent modes. States are carried from point to point, which is slow.",
-    "ssno-sphere-product": "Fields on the sphere where quadratic terms matter: products of scans along all great circles.",
+    "ssno-sphere-product": "Fields on the sphere where quadratic terms matter: products of scans along great circles.",
     "ssno-sphere": "Fields on the sphere, if `sfno` is to be compared with a model of scans.",
     "ssno-slices": "Point clouds, to compare scans with attention among slices.",
     "ffno": "The closest baseline; on 1D grids of 256 points and more its mean error is lower after short training.",
