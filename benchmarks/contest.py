@@ -116,8 +116,8 @@ def verdict() -> str:
     sure = sum(one.p < LEVEL for one in below)
     far, behind = [one for one in known if one.ratio >= BAR], [one.problem for one in known if one.ratio < NEVER]
     return (
-        f"Verdict: on {len(below)} of {len(known)} problems our best model's mean error is below that of the best of the "
-        f"others (decided on {sure}), {BAR:g} times or more on {len(far)}. The bar was {BAR:g} times on five "
+        f"Verdict: on {len(below)} of {len(known)} problems our best model's mean error is below that of the best of "
+        f"the others (decided on {sure}), {BAR:g} times or more on {len(far)}. The bar was {BAR:g} times on five "
         f"of {len(ENTRIES)}, and nowhere more than 1.1 times above: {', '.join(behind) or 'none'} is."
     )
 
