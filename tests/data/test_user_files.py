@@ -57,7 +57,7 @@ def test_lengths_follow_the_order_in_which_axes_were_named(tmp_path) -> None:
     assert again.axes == data.axes
 
 
-@pytest.mark.parametrize("word", ["run", "case", "realization", "ensemble"])
+@pytest.mark.parametrize("word", ["run", "case", "experiment", "realization", "ensemble"])
 def test_dimensions_that_count_runs_are_batch(tmp_path, word) -> None:
     with h5py.File(tmp_path / "a.nc", "w") as file:
         file["u"] = VALUES

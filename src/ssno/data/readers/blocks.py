@@ -23,7 +23,8 @@ from ssno.data.readers.arrays import UNPACKED, LazyArray, MemoryArray, Packing, 
 #
 # A pattern gives every axis of an array one word, in the order in which the axes are stored:
 #
-#     batch      trajectory             (also: sample, trajectory, run, case, realization, ensemble, member, b, n)
+#     batch      trajectory             (also: sample, trajectory, run, case, experiment, simulation, realization,
+#                                        ensemble, member, b, n)
 #     time       stored frame           (also: t, step, frame, snapshot)
 #     channel    physical field         (also: c, field, variable)
 #     1          an axis of length one, dropped
@@ -35,19 +36,9 @@ from ssno.data.readers.arrays import UNPACKED, LazyArray, MemoryArray, Packing, 
 # *grid).
 
 SYNONYMS = {
-    "batch": {
-        "batch",
-        "sample",
-        "trajectory",
-        "member",
-        "realization",
-        "realisation",
-        "ensemble",
-        "run",
-        "case",
-        "b",
-        "n",
-    },
+    "batch": set(
+        "batch sample trajectory member realization realisation ensemble run case experiment simulation b n".split()
+    ),
     "time": {"time", "t", "step", "frame", "snapshot"},
     "channel": {"channel", "channels", "c", "field", "fields", "variable", "component"},
     "x": {"x", "nx"},
