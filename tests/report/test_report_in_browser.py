@@ -143,7 +143,8 @@ def test_the_page_prints_without_controls_and_fetches_nothing(driver, pages) -> 
 
 
 @pytest.mark.verify
-def test_long_claims_wrap_and_labels_stay_whole(driver, tmp_path) -> None:
+@pytest.mark.parametrize("size", [*SIZES.values(), (1100, 900)])
+def test_long_claims_wrap_and_labels_stay_whole(driver, tmp_path, size) -> None:
     claim = "public, t = 20: SS-NO, great circles at least 2 times below SFNO with latitude " * 3
     page = render(
         "finding.html",
@@ -152,7 +153,7 @@ def test_long_claims_wrap_and_labels_stay_whole(driver, tmp_path) -> None:
         lead="",
         links=[],
         verdicts=[
-            (claim, "not decidable at this scale", "0.357 ± 0.024 against 0.13 ± 0.0085: 0.364 times, p = 6e-06")
+            (claim, "not decidable at this scale", "0.357 ± 0.024 against 0.13 ± 0.0085: 0.364 times, p = 6e-06", "0.1")
         ],
         pictures=[],
         tables=[],
@@ -162,9 +163,12 @@ def test_long_claims_wrap_and_labels_stay_whole(driver, tmp_path) -> None:
         settings="",
     )
     (tmp_path / "page.html").write_text(page)
-    browser = Browser(driver, width=1100, height=900)
+    browser = Browser(driver, width=size[0], height=size[1])
     try:
         browser.open(tmp_path / "page.html")
+        verdict = "return document.querySelector('.prose td').getBoundingClientRect().right"
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth + 1")
+        assert browser.run(verdict) <= size[0], "the verdict is seen without scrolling sideways"
         fits = "return [...document.querySelectorAll('.scroll')].every((e) => e.scrollWidth <= e.clientWidth + 1)"
         assert browser.run(fits)
         assert browser.run("return [...document.querySelectorAll('dt')].every((e) => e.offsetHeight < 30)")
