@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from docs.scripts import site
+from docs.scripts import screenshots, site
 from PIL import Image
+from tests.browser import Browser, running_driver
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -95,20 +96,62 @@ class Requests(HTMLParser):
             self.found += [known[FETCHED[tag]] or ""] if FETCHED.get(tag) in known else []
 
 
-@pytest.mark.verify
-def test_the_site_is_built_strictly_and_asks_no_other_host(tmp_path: Path) -> None:
-    """In an environment of its own: ours, and the packages of the extra `docs`."""
-    python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """The site, built strictly in an environment of its own: ours, and the packages of the extra `docs`."""
+    place = tmp_path_factory.mktemp("site")
+    python = place / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
     (ours,) = {path for path in sys.path if path.endswith("site-packages")}
-    next((tmp_path / "venv").glob("lib/*/site-packages")).joinpath("ours.pth").write_text(ours)
+    next((place / "venv").glob("lib/*/site-packages")).joinpath("ours.pth").write_text(ours)
     extra = re.search(r"^docs = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     assert extra is not None
     subprocess.run([python, "-m", "pip", "install", "--quiet", *re.findall(r'"(.*?)"', extra[1])], check=True)
     subprocess.run([python, DOCS / "scripts" / "site.py"], check=True, cwd=ROOT)
-    pages = list((ROOT / "site").rglob("*.html"))
+    return ROOT / "site"
+
+
+@pytest.mark.verify
+def test_the_site_asks_no_other_host(built: Path) -> None:
+    pages = list(built.rglob("*.html"))
     assert len(pages) > 100
     for page in pages:
         assert not [target for target in Requests(page).found if re.match(r"(https?:)?//", target)], page
-    for sheet in (ROOT / "site").rglob("*.css"):
+    for sheet in built.rglob("*.css"):
         assert not re.findall(r"url\(['\"]?(?:https?:)?//|@import", sheet.read_text(encoding="utf-8")), sheet
+
+
+ON_SCREEN = """
+const inside = (e) => { const box = e.getBoundingClientRect();
+  return box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth; };
+return [inside(document.querySelector('img[src$="front.webp"]')), inside(document.querySelector('main pre code'))];
+"""
+
+
+@pytest.mark.verify
+def test_a_phone_shows_movement_and_both_commands_before_it_scrolls(built: Path, tmp_path: Path) -> None:
+    with screenshots.served(built) as home, running_driver(tmp_path / "log") as driver:
+        browser = Browser(driver, width=390, height=844)
+        try:
+            assert screenshots.look(browser, f"{home}/index.html", dark=False) == []
+            assert browser.run(ON_SCREEN) == [True, True]
+        finally:
+            browser.close()
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("size", list(screenshots.SIZES))
+def test_no_kind_of_page_scrolls_sideways_is_faint_or_lacks_a_picture(built: Path, tmp_path: Path, size: str) -> None:
+    width, height = screenshots.SIZES[size]
+    with screenshots.served(built) as home, running_driver(tmp_path / "log") as driver:
+        browser = Browser(driver, width=width, height=height)
+        try:
+            wrong = {
+                (page, dark): found
+                for page in screenshots.PAGES
+                for dark in (False, True)
+                if (found := screenshots.look(browser, f"{home}/{page}.html", dark=dark))
+            }
+            assert wrong == {}
+        finally:
+            browser.close()
