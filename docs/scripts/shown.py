@@ -38,7 +38,8 @@ def refreshed(page: Path, rows: tuple[str, ...]) -> str:
         if kind == "text":
             for table in TABLE.findall(block):
                 block = block.replace(table, same_table(table, printed, rows))
-            made += text[place : found.start(2)] + "".join(f"{now(line, printed)}\n" for line in block.splitlines())
+            rest = printed.splitlines()
+            made += text[place : found.start(2)] + "".join(f"{now(line, rest)}\n" for line in block.splitlines())
             place = found.end(2)
         elif kind in ("python", "sh"):
             output = io.StringIO()
@@ -65,15 +66,15 @@ def same_table(shown: str, printed: str, more: tuple[str, ...]) -> str:
     raise SystemExit(f"Not printed any more: a table of {heading}")
 
 
-def now(line: str, printed: str) -> str:
-    """The line with the same words as it was printed now; frames of tables and dots stay as they are."""
+def now(line: str, rest: list[str]) -> str:
+    """The line with the same words as it was printed now, taken from what was not shown yet; dots stay as they are."""
     words, numbers = skeleton(line)
-    if not numbers or line.rstrip() in map(str.rstrip, printed.splitlines()):
+    if not numbers or line.rstrip() in map(str.rstrip, rest):
         return line
-    found = next((other for other in printed.splitlines() if skeleton(other)[0] == words), None)
+    found = next((number for number, other in enumerate(rest) if skeleton(other)[0] == words), None)
     if found is None:
         raise SystemExit(f"Not printed any more: {line}")
-    return found.rstrip()
+    return rest.pop(found).rstrip()
 
 
 def main(pages: Annotated[tuple[str, ...], tyro.conf.Positional], *, rows: tuple[str, ...] = ()) -> None:
