@@ -2,8 +2,9 @@
 
     python docs/scripts/site.py --no-generate    with the generated pages of the last time
 
-Three steps: generate pages (gallery, API reference, and `ssno play` for bundled checkpoints), copy everything to
-build/docs, build that strictly. In the copy, links to files of the repository that are no pages lead to copies of them.
+Three steps: generate pages (gallery, API reference, notebooks, and `ssno play` for bundled checkpoints), copy everything
+to build/docs, build that strictly. In the copy, links to files of the repository that are no pages lead to copies of
+them, and a tutorial links to its notebook.
 The navigation is made from the index.md of each section: its headings are the groups, its links the pages.
 """
 
@@ -60,9 +61,8 @@ def main(*, generate: bool = True) -> None:
 
 def make_pages() -> None:
     """Write what comes from code and checkpoints into docs, where git ignores it."""
-    for script in ("gallery.py", "reference.py"):
-        if (DOCS / "scripts" / script).exists():
-            subprocess.run([sys.executable, DOCS / "scripts" / script], check=True, cwd=ROOT)
+    for script in ("gallery.py", "reference.py", "notebooks.py"):
+        subprocess.run([sys.executable, DOCS / "scripts" / script], check=True, cwd=ROOT)
     (DOCS / "live").mkdir(exist_ok=True)
     for name in LIVE:
         subprocess.run([sys.executable, "-m", "ssno", "play", name, "-o", DOCS / "live" / f"{name}.html"], check=True)
@@ -78,7 +78,7 @@ def stage() -> None:
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            place.write_text(linked(path.read_text(encoding="utf-8"), path), encoding="utf-8")
+            place.write_text(with_notebook(linked(path.read_text(encoding="utf-8"), path), path), encoding="utf-8")
         else:
             shutil.copyfile(path, place)
 
@@ -101,6 +101,15 @@ def linked(text: str, page: Path) -> str:
         return f"{match[1]}[{match[2]}]({os.path.relpath(copy, place)})"
 
     return "".join(part if CODE.fullmatch(part) else LINK.sub(replace, part) for part in CODE.split(text))
+
+
+def with_notebook(text: str, page: Path) -> str:
+    """The text of a tutorial with a link to its notebook below the heading."""
+    notebook = page.parent / "notebooks" / f"{page.stem}.ipynb"
+    if page.parent.name != "tutorials" or not notebook.is_file():
+        return text
+    heading, rest = text.split("\n", 1)
+    return f"{heading}\n\n[This page as a notebook](notebooks/{notebook.name}){{ download }}\n{rest}"
 
 
 def navigation(docs: Path) -> Navigation:

@@ -47,6 +47,15 @@ def test_links_to_files_of_the_repository_lead_to_copies(tmp_path: Path, monkeyp
     assert (tmp_path / "files" / "pyproject.toml").is_file()
 
 
+def test_a_tutorial_links_to_its_notebook(tmp_path: Path) -> None:
+    page = tmp_path / "tutorials" / "x.md"
+    assert site.with_notebook("# X\n\nText.\n", page) == "# X\n\nText.\n"
+    (page.parent / "notebooks").mkdir(parents=True)
+    (page.parent / "notebooks" / "x.ipynb").touch()
+    found = site.with_notebook("# X\n\nText.\n", page)
+    assert found == "# X\n\n[This page as a notebook](notebooks/x.ipynb){ download }\n\nText.\n"
+
+
 def test_nothing_is_fetched_by_the_theme_or_by_our_assets() -> None:
     settings = (ROOT / "properdocs.yml").read_text(encoding="utf-8")
     assert "font: false" in settings

@@ -128,6 +128,7 @@ def train_command(name: str) -> str:
     """A command that trains this model on a dataset it takes."""
     kinds = model_config(name).geometries
     data = "kt-foil" if kinds == ("points",) else "swe" if kinds == ("sphere",) else "ks"
+    data = "torus-li" if name == "ssno-warp" else data
     if name in ("persistence", "linear"):
         return "ssno evaluate ks-0.1-64    # prints trivial forecasts beside the model"
     return f"ssno train {data} --data.preset small --model {name}"
