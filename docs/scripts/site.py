@@ -2,8 +2,8 @@
 
     python docs/scripts/site.py --no-generate    with the generated pages of the last time
 
-Three steps: generate pages (gallery, API reference, notebooks, and `ssno play` for bundled checkpoints), copy everything
-to build/docs, build that strictly. In the copy, links to files of the repository that are no pages lead to copies of
+Three steps: generate pages (gallery, API reference, notebooks, and `ssno play` for bundled checkpoints), copy all to
+build/docs, build that strictly. In the copy, links to files of the repository that are no pages lead to copies of
 them, and a tutorial links to its notebook.
 The navigation is made from the index.md of each section: its headings are the groups, its links the pages.
 """
