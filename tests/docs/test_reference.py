@@ -13,8 +13,6 @@ from ssno.models import registry
 ALL = [one for package in reference.packages() for one in reference.public_names(package)]
 SLOW = {"export-export_run", "report-make_report"}
 """Examples that import ONNX, or write a whole page."""
-NOT_SHOWN = {("ssno.training", "check_resume")}
-"""Takes three trainings in processes of their own; `ssno train --check-resume` calls it."""
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -28,7 +26,7 @@ def test_every_public_name_has_an_example_that_uses_it() -> None:
     known = {(one.package, one.name) for one in ALL}
     shown = {(package, name) for package, found in examples.items() for name in found}
     assert shown <= known, "an example of a name that is not exported"
-    assert known - shown == NOT_SHOWN
+    assert known == shown
     assert not [place for place in shown if place[1] not in examples[place[0]][place[1]]]
 
 
