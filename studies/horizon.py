@@ -26,7 +26,7 @@ from ssno.paper.trial import (
 ON_LINES = (KS_ATTRACTOR, BURGERS)
 ON_TORI = (TORUS_LI, TORUS_VIS, TORUS_VIS_FORCE)
 STEPS: Mapping[str, int] = {KS_ATTRACTOR.title: 2200, BURGERS.title: 160} | {one.title: 160 for one in ON_TORI}
-PRODUCT = "SS-NO-product"
+OURS = {"SS-NO-product": "ssno-product", "SS-NO-warp": "ssno-warp"}
 METRICS = {
     "long/diverged": "of 32 long forecasts, how many diverge",
     "long/first_step": "the first step at which one diverges; 0 if none does",
@@ -41,13 +41,13 @@ SPREAD = {KS_ATTRACTOR.title: 0.1} | {one.title: 0.225 for one in ON_TORI}
 
 
 def rows_on(problem: str) -> Mapping[str, TableRow]:
-    """The models of the paper's tables, trained as there, and products of scans."""
+    """The models of the paper's tables, trained as there, and our two."""
     if problem in {one.title for one in ON_LINES}:
         rows = {name: tables_1d.HEADLINE_ROWS[name] for name in tables_1d.MODELS}
     else:
         names = (*tables_2d.MODELS, tables_2d.CNEXT)
         rows = {name: tables_2d.fluid_row(name, tables_2d.EPOCHS[name]) for name in names}
-    return {PRODUCT: replace(rows["SS-NO"], model="ssno-product", precision="float32"), **rows}
+    return {label: replace(rows["SS-NO"], model=model) for label, model in OURS.items()} | rows
 
 
 TABLES = {
