@@ -241,9 +241,7 @@ def test_the_engine_is_chosen_by_a_with_block() -> None:
 
 @pytest.mark.usefixtures("as_users_call_it")
 def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="`engine` must be one of 'auto', .*, 'plain', 'triton', got 'quick'"
-    ):
+    with pytest.raises(ValueError, match="`engine` must be one of 'auto', .*, 'plain', 'triton', got 'quick'"):
         use("quick").__enter__()
 
 
