@@ -171,7 +171,8 @@ def check_machine(device: str | torch.device = "auto") -> MachineCheck:
     """Train the same tiny model on the CPU and on the device, compare, and remember the fastest engine that agrees."""
     chosen, cpu = choose_device(device), torch.device("cpu")
     here, away = SmallTraining(cpu, "plain"), SmallTraining(chosen, "auto")
-    off = {engine: found for engine in measured_engines(chosen) if (found := off_by(chosen, engine, here)) is not None}
+    tried = {engine: off_by(chosen, engine, here) for engine in measured_engines(chosen)}
+    off = {engine: value for engine, value in tried.items() if value is not None}
     agreeing = [engine for engine, found in off.items() if found <= ALLOWED["gradients"]]
     seconds = seconds_per_step(chosen, agreeing)
     known = seconds if chosen == cpu else {}
