@@ -25,7 +25,7 @@ from ssno.runs.open import open_run
 
 GRID = (12, 8)
 STEPS = {"burgers-64": 0.07, "ce-rm-64": 0.2, "ks-0.1-64": 0.1, "kt-foil": 1, "swe-32": 3600, "torus-li-64": 1}
-STEPS |= {"torus-vis-force-64": 1, "ks-attractor-64": 0.1}
+STEPS |= {"torus-vis-force-64": 1, "ks-attractor-64": 0.1, "box-32": 0.2}
 
 
 def forecaster_of(name: str = "ssno", *, axes: int = 1, context: tuple[str, ...] = (), **options) -> Forecaster:
