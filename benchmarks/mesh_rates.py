@@ -68,7 +68,8 @@ def work() -> None:
     for points in AXES:
         x = torch.randn(CHANNELS, 1, points, LINES // points, requires_grad=True)
         taps = torch.randn(2, CHANNELS, points, requires_grad=True)
-        counted = costs(AxisScan(points, "periodic", 32, 2, True), 1)["whole"].products
+        cost = costs(AxisScan(points, "periodic", 32, 2, True), 1)["whole"]
+        counted = cost.products + cost.transforms
 
         def scan(x: torch.Tensor = x, taps: torch.Tensor = taps) -> None:
             y = scan_taps(x, taps, ("forward", "backward"), periodic=True)

@@ -68,7 +68,7 @@ def need(config: SSNOConfig, axes: Sequence[AxisScan], parts: Sequence[int]) -> 
         doubled = axis.boundary in WALLS or (axis.boundary in LINEAR_CONVOLUTION and not matrix)
         saved += layers * h * ((2 if doubled else 1) * (1 if matrix else 2) + axis.directions)
         cost = costs(axis, number)["whole" if number == 1 else "turned"]
-        products += layers * h * (cost.products + 4 * axis.directions * 2 * h)
+        products += layers * h * (cost.products + cost.transforms + 4 * axis.directions * 2 * h)
         sent += layers * h * cost.sent
     return Need(points * saved, points * products, points * sent, tuple(parts))
 
@@ -87,7 +87,8 @@ def table() -> str:
         config = SSNOConfig(n_dims=len(grid), boundary="periodic")
         axes = [AxisScan(points, "periodic", config.d_state // 2, 2, True) for points in grid]
         for count in COUNTS:
-            machine = Machine(GPUS[0].inside / 4, GPUS[0].operations / 2, GPUS[0].traffic / 4)
+            products = GPUS[0].operations / 2
+            machine = Machine(GPUS[0].inside / 4, products, GPUS[0].traffic / 4, products)
             found = need(config, axes, choose_split(axes, (count,), machine))
             assert all(choose(a, n, machine)[0] != "carried" for a, n in zip(axes, found.parts, strict=True))
             cells = []

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
@@ -64,6 +65,17 @@ def difference(found: torch.Tensor, wanted: torch.Tensor) -> float:
     return ((found - wanted).norm() / wanted.norm().clamp_min(1e-12)).item()
 
 
+@contextmanager
+def shared(model: SSNO, grid: tuple[int, ...], shape: MeshShape) -> Iterator[SpaceMesh]:
+    """A mesh whose groups end with it: each has threads that poll, and those of 60 meshes leave no time for work."""
+    space = SpaceMesh(model.axis_scans(grid), shape=shape, device=torch.device("cpu"))
+    yield space
+    dist.barrier()
+    for group in space.mesh.get_all_groups():
+        if group is not dist.group.WORLD:
+            dist.destroy_process_group(group)
+
+
 def compared(case: Case, dtype: torch.dtype) -> dict[str, float]:
     """The relative differences of one case: forecasts, losses, gradient, its worst parameter, and rounding alone."""
     _, parts, grid, way, fields = case
@@ -81,20 +93,20 @@ def compared(case: Case, dtype: torch.dtype) -> dict[str, float]:
     model.zero_grad()
     exact = deepcopy(model).double()
     frame_errors(exact(frames.double()), truth.double()).mean().backward()
-    space = SpaceMesh(model.axis_scans(grid), shape=MeshShape(1, parts), device=torch.device("cpu"))
-    space.methods = tuple("whole" if n == 1 else way for n in parts)
-    with space.inside(model):
+    with shared(model, grid, MeshShape(1, parts)) as space, space.inside(model):
+        space.methods = tuple("whole" if n == 1 else way for n in parts)
         pieces = model(space.cut(frames))
-        shared = frame_errors(pieces, space.cut(truth), over_pieces=space.norm)
-        shared.mean().backward()
+        found = frame_errors(pieces, space.cut(truth), over_pieces=space.norm)
+        found.mean().backward()
+        gathered = space.gathered(pieces.detach())
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     assert gradients.keys() == wanted.keys()
     for gradient in gradients.values():
         dist.all_reduce(gradient)
     every = [torch.cat([g[name].flatten() for name in wanted]) for g in (gradients, wanted)]
     return {
-        "forward": difference(space.gathered(pieces.detach()), whole.detach()),
-        "loss": difference(shared.detach(), losses.detach()),
+        "forward": difference(gathered, whole.detach()),
+        "loss": difference(found.detach(), losses.detach()),
         "gradient": difference(*every),
         "worst": max(difference(gradients[name], wanted[name]) for name in wanted),
         "rounding": max(difference(wanted[n], p.grad) for n, p in exact.named_parameters() if p.grad is not None),
@@ -114,19 +126,19 @@ def compared_shards(case: Case, dtype: torch.dtype) -> dict[str, float]:
         frame_errors(one(frames.to(kind)), truth.to(kind)).mean(1).mean().backward()
     wanted = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad(set_to_none=True)
-    process = Process(rank=dist.get_rank(), world_size=dist.get_world_size())
-    if pieces > 1:
-        shape = MeshShape(process.world_size // pieces, parts)
-        process = replace(process, space=SpaceMesh(model.axis_scans(grid), shape=shape, device=process.device))
-    process.shard(model)
-    model.space, model.gradient_checkpointing = process.space, True
-    mine, true = (whole.chunk(process.data_size)[process.data_rank] for whole in (frames, truth))
-    over = None
-    if process.space is not None:
-        mine, true, over = process.space.cut(mine), process.space.cut(true), process.space.norm
-    losses = frame_errors(model(mine), true, over_pieces=over).mean(1)
-    (losses.sum() * process.world_size / len(frames)).backward()
-    gradients = {name: whole(p.grad) for name, p in model.named_parameters() if p.grad is not None}
+    process, over = Process(rank=dist.get_rank(), world_size=dist.get_world_size()), None
+    with ExitStack() as held:
+        if pieces > 1:
+            shape = MeshShape(process.world_size // pieces, parts)
+            process = replace(process, space=held.enter_context(shared(model, grid, shape)))
+        process.shard(model)
+        model.space, model.gradient_checkpointing = process.space, True
+        mine, true = (field.chunk(process.data_size)[process.data_rank] for field in (frames, truth))
+        if process.space is not None:
+            mine, true, over = process.space.cut(mine), process.space.cut(true), process.space.norm
+        losses = frame_errors(model(mine), true, over_pieces=over).mean(1)
+        (losses.sum() * process.world_size / len(frames)).backward()
+        gradients = {name: whole(p.grad) for name, p in model.named_parameters() if p.grad is not None}
     assert gradients.keys() == wanted.keys()
     return {
         "gradient": difference(*[torch.cat([g[name].flatten() for name in wanted]) for g in (gradients, wanted)]),

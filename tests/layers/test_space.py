@@ -16,6 +16,7 @@ from ssno.layers.space import (
     MACHINES,
     AxisScan,
     AxisShare,
+    Machine,
     MeshShape,
     ScanCost,
     SpaceMesh,
@@ -131,4 +132,6 @@ def test_the_cost_of_states_falls_with_the_length_of_pieces_and_that_of_turning_
     assert short["carried"].sent == 4 * long["carried"].sent == 2 * 1 * 2 * 64 / 256
     assert short["turned"].sent == long["turned"].sent == 2
     assert costs(axis(512, boundary="zero"), 2)["carried"].sent == short["carried"].sent / 2
-    assert ScanCost(2.0, 3.0, 4.0).seconds(MACHINES["cpu"]._replace(sent=2.0, products=3.0, copied=4.0)) == 3
+    assert ScanCost(2.0, 3.0, 4.0, 5.0).seconds(Machine(2.0, 3.0, 4.0, 5.0)) == 4
+    assert costs(axis(256), 1)["whole"] == ScanCost(products=3 * 2 * 256)
+    assert costs(axis(512), 1)["whole"] == ScanCost(transforms=3 * 3 * 2.5 * 9 / 2)

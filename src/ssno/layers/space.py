@@ -79,7 +79,8 @@ class MeshShape:
 #               copied    4 d 2n / q: states written and read
 #               products  3 (taps(q) + d 2n (w + 1)): leaving states (of a piece and, at walls, of its image), entering
 #
-#     taps(m) = d m up to 256 points (a matrix), else by Fourier transforms of m (or 2 m, padded) points
+#     taps(m) = d m up to 256 points (a matrix), else by Fourier transforms of m (or 2 m, padded) points, which are
+#               counted as `transforms`: a core multiplies matrices 25 times as fast
 #
 # Messages are half as many when states are carried; that counts for small fields alone and is left out.
 
@@ -88,15 +89,16 @@ LONGEST_MATRIX = 256
 
 
 class Machine(NamedTuple):
-    """Numbers per second that a process sends, multiplies and adds, and copies; docs/design/mesh.md says whence."""
+    """Numbers per second that a process sends, multiplies and adds, copies, and multiplies in Fourier transforms."""
 
     sent: float
     products: float
     copied: float
+    transforms: float
 
 
-MACHINES = {"cpu": Machine(2.5e8, 1.5e10, 1.0e9), "cuda": Machine(7.5e10, 9.75e12, 5.1e11)}
-"""A core over gloo, estimated; an A100 with NVLink in float32, of its data sheet."""
+MACHINES = {"cpu": Machine(2.2e8, 6.0e10, 1.0e9, 2.4e9), "cuda": Machine(7.5e10, 9.75e12, 5.1e11, 9.75e12)}
+"""A core over gloo, measured (benchmarks/mesh_rates.py); an A100 with NVLink in float32, of its data sheet."""
 
 
 class AxisScan(NamedTuple):
@@ -117,6 +119,7 @@ class ScanCost(NamedTuple):
     sent: float = 0.0
     products: float = 0.0
     copied: float = 0.0
+    transforms: float = 0.0
 
     def seconds(self, machine: Machine) -> float:
         return sum(amount / rate for amount, rate in zip(self, machine, strict=True))
@@ -127,20 +130,24 @@ def costs(axis: AxisScan, parts: int) -> dict[Method, ScanCost]:
     d, states, walls = axis.directions, 2 * axis.modes, axis.boundary in WALLS
     linear = axis.boundary in LINEAR_CONVOLUTION
 
-    def taps(points: int, padded: bool) -> float:
+    def taps(points: int, padded: bool, times: int = 1) -> dict[str, float]:
         if points <= LONGEST_MATRIX:
-            return float(d * points)
-        return (1 + d) * 2.5 * math.log2(points) * (2 if padded else 1) / 2
+            return {"products": 3.0 * times * d * points}
+        return {"transforms": 3 * times * (1 + d) * 2.5 * math.log2(points) * (2 if padded else 1) / 2}
 
-    whole = taps(axis.points, linear) if not walls else 2 * taps(2 * axis.points, False)
+    whole = taps(axis.points, linear) if not walls else taps(2 * axis.points, False, 2)
     if parts == 1:
-        return {"whole": ScanCost(products=3 * whole)}
-    found: dict[Method, ScanCost] = {"turned": ScanCost(4 * (parts - 1) / parts, 3 * whole, 16)}
+        return {"whole": ScanCost(**whole)}
+    found: dict[Method, ScanCost] = {"turned": ScanCost(sent=4 * (parts - 1) / parts, copied=16, **whole)}
     if axis.carries:
         points = axis.points / parts
         each = d / 2 if linear else d
-        local = taps(axis.points // parts, True) + d * states * (3 if walls else 2)
-        found["carried"] = ScanCost(2 * (parts - 1) * each * states / points, 3 * local, 4 * d * states / points)
+        local = ScanCost(**taps(axis.points // parts, True))
+        found["carried"] = local._replace(
+            sent=2 * (parts - 1) * each * states / points,
+            products=local.products + 3 * d * states * (3 if walls else 2),
+            copied=4 * d * states / points,
+        )
     return found
 
 
@@ -296,7 +303,7 @@ class SpaceMesh:
         self.parts = choose_split(axes, shape.space, machine)
         self.methods = tuple(choose(axis, parts, machine)[0] for axis, parts in zip(axes, self.parts, strict=True))
         names = [f"space{axis}" for axis in range(len(axes))]
-        mesh = init_device_mesh(device.type, (shape.data, *self.parts), mesh_dim_names=("data", *names))
+        self.mesh = mesh = init_device_mesh(device.type, (shape.data, *self.parts), mesh_dim_names=("data", *names))
         self.machine, self.data_rank = machine, mesh.get_local_rank("data")
         self.shares = tuple(
             AxisShare(mesh.get_group(name), parts, mesh.get_local_rank(name)) if parts > 1 else None
