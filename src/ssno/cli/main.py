@@ -197,9 +197,9 @@ def is_mistake(error: Exception) -> bool:
     return isinstance(error, OSError | ImportError | MemoryError) or "allocate memory" in str(error)
 
 
-def say(line: str) -> None:
-    """A line on stderr; of several processes one talks."""
-    if is_first():
+def say(line: str, *, everyone: bool = False) -> None:
+    """A line on stderr; of several processes one talks, or everyone."""
+    if everyone or is_first():
         print(printable(line), file=sys.stderr)
 
 

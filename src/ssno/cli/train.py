@@ -278,7 +278,8 @@ def execute(call: Call, *, mesh: MeshShape | None = None) -> None:
     except RuntimeError as error:
         if not lost_another(error):
             raise
-        say(f"ssno: another process of this training is gone ({error}). What is saved goes on with --resume always.")
+        lost = f"ssno: another process of this training is gone ({error}). What is saved goes on with --resume always."
+        say(lost, everyone=True)  # it may be the first one that is gone
         raise SystemExit(EXIT_LOST) from error
     if is_first():  # of several processes one talks
         report_run(folder, as_json=command.json)
