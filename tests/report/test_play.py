@@ -5,11 +5,14 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from ssno.cli.main import main
 from ssno.data.trajectories import Trajectories
@@ -22,15 +25,29 @@ from ssno.training.train import train
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def trained(folder: Path, model: str = "ssno:tiny", *, points: int = 64, field: str = "u", **options) -> Path:
+def trained(
+    folder: Path,
+    model: str = "ssno:tiny",
+    *,
+    points: int = 64,
+    field: str = "u",
+    n_dims: int = 1,
+    periodic: bool = True,
+    change: Callable[[nn.Module], None] | None = None,
+    **fields: Any,
+) -> Path:
     """A run of a small model on waves, as started from Python: its config does not describe its data."""
-    phase = np.random.default_rng(0).uniform(0, 6, (8, 1, 1, 1)) + 0.3 * np.arange(6)[:, None, None]
-    array = np.sin(2 * np.pi * np.arange(points) / points - phase).astype(np.float32)
-    data = Trajectories.from_array(array, lengths=[64.0], fields=[field], dt=0.1)
-    built = model_config(model, n_dims=1, in_channels=1, out_channels=1)
+    axes = (1,) * n_dims
+    phase = np.random.default_rng(0).uniform(0, 6, (8, 1, 1, *axes)) + 0.3 * np.arange(6).reshape(-1, 1, *axes)
+    x = np.stack(np.meshgrid(*[np.arange(points) / points] * n_dims, indexing="ij")).sum(0)
+    array = np.sin(2 * np.pi * x - phase).astype(np.float32)
+    data = Trajectories.from_array(array, lengths=[64.0] * n_dims, fields=[field], dt=0.1)
     torch.manual_seed(0)
-    recipe = built.recommended(periodic=True) if options.pop("periodic", True) else built
-    train(recipe.build(), data, folder=folder, epochs=1, batch_size=4, reporter=Silent(), **options)
+    built = model_config(model, n_dims=n_dims, in_channels=1, out_channels=1, **fields)
+    made = (built.recommended(periodic=True) if periodic else built).build()
+    if change is not None:
+        change(made)
+    train(made, data, folder=folder, epochs=1, batch_size=4, reporter=Silent())
     return folder
 
 
@@ -91,6 +108,20 @@ def test_weights_are_as_many_as_the_sizes_say(run) -> None:
     assert len(weights) == h * sizes["inputs"] + h + scans + memory + wide * h + wide + wide + 1
 
 
+@pytest.mark.parametrize(("model", "heads"), [("ssno-product:tiny", 0), ("ssno-warp:tiny", 4)])
+@pytest.mark.parametrize("n_dims", [1, 2])
+def test_weights_of_products_and_warps_are_as_many_as_the_sizes_say(model, heads, n_dims) -> None:
+    built = model_config(model, n_dims=n_dims, in_channels=1, out_channels=1).recommended(periodic=True).build()
+    sizes, weights = model_weights(built, (32,) * n_dims)
+    h, wide = sizes["h"], sizes["head"]
+    assert (sizes["product"], sizes["heads"]) == (1, heads)
+    carried = 2 * h * h + h + heads * n_dims * (h + 1) if heads else 0
+    block = n_dims * h * 32 + 2 * h * h + 2 * h + carried  # one kernel per axis, for both directions
+    memory = h * sizes["window"] + 2 * h * h + 2 * h
+    others = h * sizes["inputs"] + h + wide * h + wide + wide + 1
+    assert len(weights) == (sizes["before"] + sizes["after"]) * block + memory + others
+
+
 def test_names_from_files_are_text(tmp_path) -> None:
     folder = trained(tmp_path / HOSTILE.replace("/", ""), field=HOSTILE)
     path = make_play(open_run(folder), tmp_path / "play.html", dataset="ks", viscosity=0.1)
@@ -108,7 +139,9 @@ def test_names_from_files_are_text(tmp_path) -> None:
 )
 def test_other_models_are_refused_with_what_is_supported(tmp_path, model, options, told) -> None:
     opened = open_run(trained(tmp_path / "run", model, **options))
-    with pytest.raises(ValueError, match=rf"{told}.*supports the model ssno .*ks-0.1-64, burgers-64 and torus-li-64"):
+    with pytest.raises(
+        ValueError, match=rf"{told}.*ssno, ssno-product and ssno-warp .*ks-0.1-64, burgers-64 and torus-li-64"
+    ):
         describe_page(opened, dataset="ks", viscosity=0.1)
 
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -13,11 +14,14 @@ import pytest
 import torch
 from tests.browser import PROGRAMS, Browser, running_driver
 from tests.report.test_play import HOSTILE, trained
+from torch import nn
 
 from ssno.forecasting.rollout import stream
+from ssno.layers.axial import BlockOptions
+from ssno.models.ssno import SSNO
 from ssno.report import play
 from ssno.report.play import SEED, find_physics, make_play
-from ssno.runs.open import open_run
+from ssno.runs.open import RunFolder, open_run
 
 NAMES = ["ks-0.1-64", "burgers-64", "torus-li-64"]
 LARGEST_ERROR = 1e-3
@@ -68,9 +72,9 @@ def press(browser: Browser, key: str) -> None:
     browser.run("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))", key)
 
 
-def compare_with_pytorch(browser: Browser, run: Path | str, steps: int) -> float:
+def compare_with_pytorch(browser: Browser, run: RunFolder | Path | str, steps: int) -> float:
     """The error of the page's forecast after free steps from the same input frames."""
-    forecaster = open_run(run).forecaster
+    forecaster = (run if isinstance(run, RunFolder) else open_run(run)).forecaster
     script = "ssno.sim.playing = false; const K = ssno.page.input_frames; ssno.computeTo(K - 1);"
     script += " const given = ssno.sim.frames.truth.slice(0, K).map((f) => Array.from(f)); ssno.engine.start(given);"
     script += " let f; for (let i = 0; i < arguments[0]; i++) f = ssno.engine.step(); return [given, Array.from(f)]"
@@ -91,6 +95,53 @@ def test_a_small_model_runs_in_the_browser_as_in_pytorch(driver, tmp_path) -> No
         assert compare_with_pytorch(browser, folder, 10) < 1e-5
         assert browser.run("return document.images.length") == 0
         assert HOSTILE in browser.run("return document.querySelector('#curve').getAttribute('aria-label')")
+        assert browser.messages() == []
+    finally:
+        browser.close()
+
+
+def enlarged(model: nn.Module, *, displaced: float) -> None:
+    """Make every part of the blocks of a new model matter: maps start small, and so do displacements."""
+    assert isinstance(model, SSNO)
+    with torch.no_grad():
+        for block in model.spatial_blocks():
+            for linear in (block.scans[0].ahead.mix, block.scans[0].back.mix):
+                linear.weight.mul_(3)
+            if block.warp is not None:
+                block.warp.out.weight.mul_(3)
+                block.warp.displacements.weight.mul_(3)
+                block.warp.displacements.bias.copy_(displaced * torch.randn_like(block.warp.displacements.bias))
+
+
+SIXTY_FOUR = {"n_layers": 4, "block": BlockOptions("product", warp_heads=16)}
+
+
+@pytest.mark.skipif(not installed, reason="Chromium and chromedriver are not installed")
+@pytest.mark.parametrize(("n_dims", "points", "dataset", "viscosity"), [(1, 64, "ks", 0.1), (2, 16, "torus-li", 1e-4)])
+@pytest.mark.parametrize(
+    ("model", "displaced", "fields"),
+    [
+        ("ssno-warp:tiny", 3, {}),
+        pytest.param("ssno-product:tiny", 0, {}, marks=pytest.mark.verify),
+        pytest.param("ssno-warp:tiny", 300, SIXTY_FOUR, marks=pytest.mark.verify, id="64 wild warps"),
+    ],
+)
+def test_products_and_warps_run_in_the_browser_as_in_pytorch(
+    driver, tmp_path, n_dims, points, dataset, viscosity, model, displaced, fields
+) -> None:
+    change = partial(enlarged, displaced=displaced)
+    folder = trained(tmp_path / "run", model, n_dims=n_dims, points=points, change=change, **fields)
+    run = open_run(folder)
+    page = make_play(run, tmp_path / "play.html", dataset=dataset, viscosity=viscosity)
+    browser = Browser(driver, width=1280, height=900)
+    try:
+        opened(browser, page)
+        assert compare_with_pytorch(browser, folder, 10) < 1e-5
+        if displaced:
+            with torch.no_grad():
+                for block in run.forecaster.model.spatial_blocks():
+                    block.warp.displacements.bias.zero_()
+            assert compare_with_pytorch(browser, run, 10) > 1e-2  # so that a page without displacements would fail
         assert browser.messages() == []
     finally:
         browser.close()

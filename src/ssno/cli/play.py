@@ -21,7 +21,8 @@ def play(
     """Make one HTML page on which the model of a run forecasts live, beside a solver of its equation.
 
     The page is a single file that needs no network: draw an initial state, watch model and solver race, share the link.
-    Supported: ssno with periodic axes in one or two dimensions, trained on ks, burgers or torus-li.
+    Supported: ssno, ssno-product and ssno-warp with periodic axes in one or two dimensions, trained on ks, burgers or
+    torus-li.
 
     Args:
         run: Folder of a training run, or the name of a bundled checkpoint.

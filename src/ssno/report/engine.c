@@ -4,7 +4,8 @@
    handed out by `room`, tables of sines and exponentials are filled by play.js.
 
    Model     features are (h, x, y), channel first, y = 1 point in one dimension. A scan of an axis is a circular
-             convolution with taps; the gate, W GELU(y) + b and GLU, works on tiles of 64 points.
+             convolution with taps; gates, products and warps work on tiles of 64 points. Blocks are those of
+             `ssno.layers.axial` and `ssno.layers.warp`. Sizes of a grid are powers of two.
    Solvers   Kuramoto-Sivashinsky by ETDRK4 in float64, Burgers by finite volumes in float64, vorticity on the torus
              by integrating-factor Runge-Kutta in float32. Equations: `ssno.pde`. */
 #include <wasm_simd128.h>
@@ -59,6 +60,12 @@ static inline vec sigmoid4(vec x) {
   return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
+/* To 1e-7, absolute. */
+static inline vec tanh4(vec x) {
+  vec s = sigmoid4(wasm_f32x4_add(x, x));
+  return wasm_f32x4_sub(wasm_f32x4_add(s, s), wasm_f32x4_const_splat(1.0f));
+}
+
 #define LOAD(p) wasm_v128_load(p)
 #define MADD(a, x, y) a = wasm_f32x4_add(a, wasm_f32x4_mul(x, y))
 #define TILE 64
@@ -72,6 +79,31 @@ static inline void two_rows(const float *x, int stride, const float *w0, const f
     vec s = wasm_v128_load32_splat(w0 + k * step), t = wasm_v128_load32_splat(w1 + k * step);
     MADD(a[0], x0, s); MADD(a[1], x1, s); MADD(a[2], x2, s); MADD(a[3], x3, s);
     MADD(b[0], x0, t); MADD(b[1], x1, t); MADD(b[2], x2, t); MADD(b[3], x3, t);
+  }
+}
+
+/* 64 points of every channel side by side: lines of a large field would push each other out of the cache. */
+static void gather(const float *x, int points, int h, float *tile) {
+  for (int c = 0; c < h; c++)
+    for (int i = 0; i < TILE; i += 4) wasm_v128_store(tile + c * TILE + i, LOAD(x + c * points + i));
+}
+
+/* w x + bias on a tile, added to `out` with `add`; rows of `out` are `points` apart. */
+static void map(const float *w, const float *bias, const float *tile, float *out, int points, int rows, int h, int add) {
+  for (int j = 0; j < rows; j += 2) {
+    int next = j + 1 < rows ? j + 1 : j; /* the last of an odd number is computed twice */
+    vec first = bias ? wasm_v128_load32_splat(bias + j) : wasm_f32x4_const_splat(0.0f);
+    vec second = bias ? wasm_v128_load32_splat(bias + next) : first;
+    for (int i = 0; i < TILE; i += 16) {
+      vec a[4] = {first, first, first, first}, b[4] = {second, second, second, second};
+      two_rows(tile + i, TILE, w + j * h, w + next * h, h, 1, a, b);
+      for (int n = 0; n < 4; n++) {
+        float *to = out + j * points + i + 4 * n, *then = out + next * points + i + 4 * n;
+        vec one = add ? wasm_f32x4_add(LOAD(to), a[n]) : a[n], two = add ? wasm_f32x4_add(LOAD(then), b[n]) : b[n];
+        wasm_v128_store(to, one);
+        wasm_v128_store(then, two);
+      }
+    }
   }
 }
 
@@ -102,15 +134,16 @@ static void scan(const float *x, float *y, const float *taps, int length, int li
     }
 }
 
-/* out = r x + sum_d GLU(W_d GELU(y_d) + bias_d); y is (d, h, points), out and x are (h, points) and may be the same. */
+/* out = r x + sum_d GLU(W_d GELU(y_d) + bias_d); y is (d, h, points), out and x are (h, points) and may be the same.
+   With `product` instead r x + (L y + l) tanh(R y + r'), where the rows of W are those of L, then those of R. */
 static void gate(const float *y, const float *mix, const float *bias, const float *x, float *out, float r,
-                 int directions, int h, int points, float *tile) {
+                 int directions, int product, int h, int points, float *tile) {
   vec weight = wasm_f32x4_splat(r);
   for (int p = 0; p < points; p += TILE)
     for (int d = 0; d < directions; d++) {
-      for (int k = 0; k < h; k++)
-        for (int i = 0; i < TILE; i += 4)
-          wasm_v128_store(tile + k * TILE + i, gelu4(LOAD(y + (d * h + k) * points + p + i)));
+      gather(y + d * h * points + p, points, h, tile);
+      if (!product)
+        for (int i = 0; i < h * TILE; i += 4) wasm_v128_store(tile + i, gelu4(LOAD(tile + i)));
       for (int j = 0; j < h; j++) {
         const float *w = mix + (d * 2 * h + j) * h;
         vec first = wasm_v128_load32_splat(bias + d * 2 * h + j), second = wasm_v128_load32_splat(bias + d * 2 * h + h + j);
@@ -120,7 +153,7 @@ static void gate(const float *y, const float *mix, const float *bias, const floa
           for (int n = 0; n < 4; n++) {
             float *to = out + j * points + p + i + 4 * n;
             vec before = d ? LOAD(to) : x ? wasm_f32x4_mul(weight, LOAD(x + j * points + p + i + 4 * n)) : wasm_f32x4_const_splat(0.0f);
-            wasm_v128_store(to, wasm_f32x4_add(before, wasm_f32x4_mul(a[n], sigmoid4(b[n]))));
+            wasm_v128_store(to, wasm_f32x4_add(before, wasm_f32x4_mul(a[n], product ? tanh4(b[n]) : sigmoid4(b[n]))));
           }
         }
       }
@@ -145,14 +178,84 @@ static void transpose(const float *x, float *y, int rows, int columns) {
 /* A model: sizes, then where its weights and its working memory are. The order is that of play.js. */
 typedef struct {
   int h, nx, ny, inputs, before, after, window, head;
+  int product, heads; /* whether blocks are products, and the displacements of their warps */
   float residual;
-  const float *lift, *lift_bias, *taps, *mix, *bias, *memory_taps, *memory_mix, *memory_bias;
+  const float *lift, *lift_bias, *taps, *mix, *bias, *warp, *memory_taps, *memory_mix, *memory_bias;
   const float *wide, *wide_bias, *narrow, *narrow_bias;
   float *features, *turned, *scanned, *tile, *history;
   int frames; /* feature maps in `history` */
 } Model;
 
+/* out += C w + c with w_head(p) = values_head(p + D y(p) + d), linear between points; lines are circles. */
+static void warp(const Model *m, const float *weights, const float *y, const float *values, float *out) {
+  int h = m->h, points = m->nx * m->ny, axes = m->ny > 1 ? 2 : 1, rows = m->heads * axes, width = h / m->heads;
+  const float *shift = weights + rows * h, *last = shift + rows, *last_bias = last + h * h;
+  float *found = m->tile + h * TILE, *moved = found + h * TILE;
+  const vec most = wasm_f32x4_const_splat(1e9f), one = wasm_f32x4_const_splat(1.0f);
+  for (int p = 0; p < points; p += TILE) {
+    gather(y + p, points, h, m->tile);
+    map(weights, shift, m->tile, moved, TILE, rows, h, 0);
+    for (int head = 0; head < m->heads; head++)
+      for (int i = 0; i < TILE; i += 4) {
+        vec place[4] = {wasm_i32x4_const_splat(0)}, weight[4] = {one}; /* of the corners around four points */
+        for (int axis = 0, corners = 1; axis < axes; axis++, corners *= 2) {
+          int step = axis ? 1 : m->ny, line = (axis ? m->ny : m->nx) - 1;
+          vec d = LOAD(moved + (head * axes + axis) * TILE + i), whole = wasm_f32x4_floor(d), part = wasm_f32x4_sub(d, whole);
+          vec jump = wasm_i32x4_trunc_sat_f32x4(wasm_f32x4_max(wasm_f32x4_min(whole, most), wasm_f32x4_neg(most)));
+          vec here = wasm_i32x4_add(wasm_i32x4_splat(p + i), wasm_i32x4_const(0, 1, 2, 3)), by = wasm_i32x4_splat(step);
+          vec bits = wasm_i32x4_splat(line * step); /* of a place that belong to this axis: a sum wraps in them */
+          vec near = wasm_v128_and(wasm_i32x4_add(here, wasm_i32x4_mul(jump, by)), bits);
+          vec far = wasm_v128_and(wasm_i32x4_add(near, by), bits);
+          for (int k = 0; k < corners; k++) {
+            place[k + corners] = wasm_i32x4_add(place[k], far), place[k] = wasm_i32x4_add(place[k], near);
+            weight[k + corners] = wasm_f32x4_mul(weight[k], part);
+            weight[k] = wasm_f32x4_mul(weight[k], wasm_f32x4_sub(one, part));
+          }
+        }
+        for (int c = head * width; c < (head + 1) * width; c++) {
+          const float *from = values + c * points;
+          vec sum = wasm_f32x4_const_splat(0.0f);
+          for (int k = 0; k < 2 * axes; k++) {
+            vec q = place[k];
+            MADD(sum, weight[k], wasm_f32x4_make(from[wasm_i32x4_extract_lane(q, 0)], from[wasm_i32x4_extract_lane(q, 1)],
+                                                 from[wasm_i32x4_extract_lane(q, 2)], from[wasm_i32x4_extract_lane(q, 3)]));
+          }
+          wasm_v128_store(found + c * TILE + i, sum);
+        }
+      }
+    map(last, last_bias, found, out + p, points, h, h, 1);
+  }
+}
+
+/* Scan all axes, then multiply, then carry. */
+static void product_block(const Model *m, int block) {
+  int h = m->h, points = m->nx * m->ny, axes = m->ny > 1 ? 2 : 1, length = axes > 1 ? m->nx + m->ny : m->nx;
+  const float *taps = m->taps + block * 2 * h * length, *weights = m->warp + block * h * (2 * h + 1);
+  float *y = m->scanned, *values = m->scanned + h * points;
+  for (int c = 0; c < h; c++) scan(m->features + c * points, y + c * points, taps + c * 2 * m->nx, m->nx, m->ny);
+  if (axes > 1) {
+    taps += 2 * h * m->nx;
+    for (int c = 0; c < h; c++) {
+      float *line = m->turned + c * points;
+      transpose(y + c * points, line, m->nx, m->ny);
+      scan(line, y + c * points, taps + c * 2 * m->ny, m->ny, m->nx);
+      transpose(y + c * points, line, m->ny, m->nx);
+    }
+    y = m->turned;
+  }
+  if (m->heads) {
+    weights += block * m->heads * axes * (h + 1);
+    for (int p = 0; p < points; p += TILE) {
+      gather(m->features + p, points, h, m->tile);
+      map(weights, 0, m->tile, values + p, points, h, h, 0);
+    }
+  }
+  gate(y, m->mix + block * 2 * h * h, m->bias + block * 2 * h, m->features, m->features, m->residual, 1, 1, h, points, m->tile);
+  if (m->heads) warp(m, weights + h * h, y, values, m->features);
+}
+
 static void spatial_block(const Model *m, int block) {
+  if (m->product) return product_block(m, block);
   int h = m->h, points = m->nx * m->ny, axes = m->ny > 1 ? 2 : 1;
   for (int axis = 0; axis < axes; axis++) {
     int length = axis ? m->ny : m->nx, lines = points / length, number = block * axes + axis;
@@ -165,7 +268,7 @@ static void spatial_block(const Model *m, int block) {
     for (int d = 0; d < 2; d++)
       for (int c = 0; c < h; c++)
         scan(x + c * points, m->scanned + (d * h + c) * points, taps + (d * h + c) * 2 * length, length, lines);
-    gate(m->scanned, m->mix + number * 4 * h * h, m->bias + number * 4 * h, x, x, m->residual, 2, h, points, m->tile);
+    gate(m->scanned, m->mix + number * 4 * h * h, m->bias + number * 4 * h, x, x, m->residual, 2, 0, h, points, m->tile);
     if (axis)
       for (int c = 0; c < h; c++) transpose(x + c * points, m->features + c * points, m->ny, m->nx);
   }
@@ -206,14 +309,14 @@ EXPORT("model_step") void model_step(Model *m, const float *frame, float *answer
           MADD(sum, wasm_v128_load32_splat(m->memory_taps + c * m->window + m->frames - 1 - k), LOAD(m->history + (k * h + c) * points + p));
         wasm_v128_store(m->scanned + c * points + p, sum);
       }
-    gate(m->scanned, m->memory_mix, m->memory_bias, 0, m->features, 0.0f, 1, h, points, m->tile);
+    /* with products memory adds to the newest features, which it replaces otherwise */
+    gate(m->scanned, m->memory_mix, m->memory_bias, m->product ? m->features : 0, m->features, 1.0f, 1, 0, h, points, m->tile);
   }
   for (int block = m->before; block < m->before + m->after; block++) spatial_block(m, block);
   for (int p = 0; p < points; p += TILE) {
     vec out[TILE / 4];
     for (int i = 0; i < TILE / 4; i++) out[i] = wasm_v128_load32_splat(m->narrow_bias);
-    for (int c = 0; c < h; c++)
-      for (int i = 0; i < TILE; i += 4) wasm_v128_store(m->tile + c * TILE + i, LOAD(m->features + c * points + p + i));
+    gather(m->features + p, points, h, m->tile);
     for (int w = 0; w < m->head; w += 2) {
       vec s = wasm_v128_load32_splat(m->narrow + w), t = wasm_v128_load32_splat(m->narrow + w + 1);
       vec first = wasm_v128_load32_splat(m->wide_bias + w), second = wasm_v128_load32_splat(m->wide_bias + w + 1);

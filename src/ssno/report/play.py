@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import nn
 
 from ssno.base.atomic_write import check_replaceable, write_whole
 from ssno.data.datasets import PRESETS, build_problem
@@ -25,8 +26,10 @@ from ssno.data.load import parse_index
 from ssno.data.windows import dataset_conventions
 from ssno.layers.axial import RESIDUAL_WEIGHTS
 from ssno.layers.block import DiscretisedKernels
+from ssno.layers.warp import Warp, warp_grid
 from ssno.models.operator import count_parameters
 from ssno.models.ssno import SSNO
+from ssno.native.operations import WarpGrid
 from ssno.pde.problems.burgers import Burgers
 from ssno.pde.problems.kuramoto_sivashinsky import KuramotoSivashinsky, KuramotoSivashinskyAttractor
 from ssno.pde.problems.problem import Problem
@@ -53,6 +56,8 @@ TILE = 64
 LARGEST_TRUTH = 128
 """Points per side of the reference solver in two dimensions; more would keep the page waiting."""
 SAMPLES, SEED = 3, 2026
+NAMES = ("ssno", "ssno-product", "ssno-warp")
+"""Models that engine.c computes."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def supported_model(run: RunFolder) -> SSNO:
 
     def refuse(what: str) -> ValueError:
         return ValueError(
-            f"{run.name!r} {what}. `ssno play` supports the model ssno (axial blocks, S4D kernels) with one field and "
+            f"{run.name!r} {what}. `ssno play` supports the models ssno, ssno-product and ssno-warp with one field and "
             "periodic axes, in one or two dimensions, such as the bundled ks-0.1-64, burgers-64 and torus-li-64."
         )
 
@@ -139,9 +144,9 @@ def supported_model(run: RunFolder) -> SSNO:
     if not isinstance(model, SSNO):
         raise refuse(f"is a {run.model}")
     config = model.config
-    if config.name != "ssno" or config.conditioning != "planes" or config.frames_as_channels:
+    if config.name not in NAMES or config.conditioning != "planes" or config.frames_as_channels:
         detail = "film conditioning" if config.conditioning != "planes" else "frames as channels"
-        raise refuse(f"is an {config.name}" if config.name != "ssno" else f"has {detail}")
+        raise refuse(f"is an {config.name}" if config.name not in NAMES else f"has {detail}")
     if config.n_dims > 2:
         raise refuse(f"has {config.n_dims} dimensions")
     if config.in_channels != 1 or config.out_channels != 1:
@@ -203,13 +208,16 @@ def model_weights(model: SSNO, grid: tuple[int, ...]) -> tuple[dict[str, Any], F
     with torch.no_grad():
         weights = model.eval().grid_weights(grid)
         parts += [model.lift.weight, model.lift.bias]
-        for scan in (scan for block in weights.blocks for scan in block):
-            parts += [_taps(scan), scan.mix, scan.bias]
+        for block, scans in zip(model.spatial_blocks(), weights.blocks, strict=True):
+            for scan in scans:
+                parts += [_taps(scan), scan.mix, scan.bias]
+            parts += _warp_weights(block, warp_grid(grid, scans))
         if weights.memory is not None:
             parts += [_taps(weights.memory), weights.memory.mix, weights.memory.bias]
         parts += [model.head.widen.weight, model.head.widen.bias, model.head.narrow.weight, model.head.narrow.bias]
         flat = torch.cat([part.flatten().float() for part in parts]).cpu().numpy()
     sizes = {
+        "name": config.name,
         "h": config.hidden_channels,
         "inputs": config.lifted_channels(),
         "coordinates": list(config.coordinate_axes()),
@@ -217,10 +225,23 @@ def model_weights(model: SSNO, grid: tuple[int, ...]) -> tuple[dict[str, Any], F
         "after": len(model.blocks_after),
         "window": 0 if model.memory is None else model.memory.window,
         "head": config.head_channels,
+        "product": int(config.block.kind == "product"),
+        "heads": config.block.warp_heads,
         "residual": RESIDUAL_WEIGHTS[config.block.residual],
         "parameters": count_parameters(model),
     }
     return sizes, flat
+
+
+def _warp_weights(block: nn.Module, grid: WarpGrid) -> list[torch.Tensor]:
+    """The maps of a block's warp, with displacements in points of this grid; none of a block without."""
+    warp = getattr(block, "warp", None)
+    if not isinstance(warp, Warp):
+        return []
+    points = torch.tensor(grid.cells).repeat(warp.heads)
+    moves = warp.displacements
+    displacements = [moves.weight * points[:, None], moves.bias * points]
+    return [warp.values.weight, *displacements, warp.out.weight, warp.out.bias]
 
 
 def _taps(scan: DiscretisedKernels) -> torch.Tensor:

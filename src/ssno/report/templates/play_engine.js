@@ -67,27 +67,31 @@ class Engine {
     let at = 0;
     const next = (count) => all.subarray(at, at += count);
     const [nx, ny = 1] = this.grid, h = m.h, axes = this.grid, blocks = m.before + m.after, P = this.points;
-    const lift = [next(h * m.inputs), next(h)], taps = [], mix = [], bias = [];
+    const lift = [next(h * m.inputs), next(h)], taps = [], mix = [], bias = [], warp = [];
+    const kernels = m.product ? h : 2 * h; // of a product: both directions in one
     for (let block = 0; block < blocks; block++) {
-      for (const length of axes) {
-        const given = next(2 * h * length), twice = new Float32Array(4 * h * length);
-        for (let line = 0; line < 2 * h; line++) {
+      for (const [axis, length] of axes.entries()) {
+        const given = next(kernels * length), twice = new Float32Array(2 * kernels * length);
+        for (let line = 0; line < kernels; line++) {
           for (let i = 0; i < 2 * length; i++) { // backwards: the same distances on the other side
             const distance = line < h ? i % length : (2 * length - i) % length;
             twice[2 * line * length + i] = given[line * length + distance];
           }
         }
-        taps.push(twice); mix.push(next(4 * h * h)); bias.push(next(4 * h));
+        taps.push(twice);
+        if (!m.product) { mix.push(next(4 * h * h)); bias.push(next(4 * h)); }
+        else if (axis === 0) { mix.push(next(2 * h * h)); bias.push(next(2 * h)); }
       }
+      if (m.heads) warp.push(next(h * (2 * h + 1) + m.heads * axes.length * (h + 1)));
     }
     const flat = (parts) => { const out = new Float32Array(parts.reduce((a, b) => a + b.length, 0)); let i = 0; for (const p of parts) { out.set(p, i); i += p.length; } return out; };
     const memory = m.window ? [next(h * m.window), next(2 * h * h), next(2 * h)] : [[0], [0], [0]];
     const head = [next(m.head * h), next(m.head), next(m.head), next(1)];
     if (at !== all.length) throw new Error("The weights in this page are damaged: their number differs.");
-    const weights = [...lift, flat(taps), flat(mix), flat(bias), ...memory, ...head].map((w) => this.room32(w));
-    const work = [h * P, h * P, 2 * h * P, 64 * h, Math.max(1, m.window) * h * P].map((count) => this.room32(count));
-    this.model = this.struct([h, nx, ny, m.inputs, m.before, m.after, m.window, m.head, 0, ...weights, ...work, 0]);
-    this.f32(this.model + 32, 1)[0] = m.residual;
+    const weights = [...lift, flat(taps), flat(mix), flat(bias), flat(warp), ...memory, ...head].map((w) => this.room32(w));
+    const work = [h * P, h * P, 2 * h * P, 64 * (2 * h + m.heads * axes.length), Math.max(1, m.window) * h * P].map((count) => this.room32(count));
+    this.model = this.struct([h, nx, ny, m.inputs, m.before, m.after, m.window, m.head, m.product, m.heads, 0, ...weights, ...work, 0]);
+    this.f32(this.model + 40, 1)[0] = m.residual;
     this.input = this.room32(m.inputs * P);
     this.answer = this.room32(P);
     m.coordinates.forEach((axis, number) => {
