@@ -75,7 +75,7 @@ const ground = (e) => { const layers = [];
     if ((c[3] ?? 1) > 0) layers.push(c); if ((c[3] ?? 1) === 1) break; }
   return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]); };
 const found = {};
-for (const e of document.querySelectorAll('main *, article *')) {
+for (const e of (document.querySelector('article') ?? document.body).querySelectorAll('*')) {
   if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
   const style = getComputedStyle(e), box = e.getBoundingClientRect();
   if (!box.width || style.visibility === 'hidden' || style.opacity < 0.5) continue;
@@ -106,8 +106,9 @@ def look(browser: Browser, address: str, *, dark: bool, shot: Path | None = None
     """Open a page in light or dark mode and say what is wrong with it; `height` limits the picture."""
     feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.command("Emulation.setEmulatedMedia", media="", features=[feature])
+    home = "/".join(address.split("/")[:3])
+    browser.command("Storage.clearDataForOrigin", origin=home, storageTypes="local_storage")  # a scheme seen before
     browser.post("/url", url=address)
-    browser.run("try { localStorage.clear(); } catch {}")
     if shot is not None:
         size = browser.command("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height or size["height"])}

@@ -43,8 +43,9 @@ def gallery_index(folder: Path) -> Path:
         "## Choose\n\n[Which model, which options](which.md), as tables from our own measurements.\n\n"
         f"## Datasets\n\n[All datasets](datasets/index.md) with pictures. Each: {datasets}.\n\n"
         f"## Models\n\n[All models](models/index.md) with diagrams. Each: {models}.\n\n"
-        "## Trained checkpoints\n\n"
-        f"{table(['checkpoint', 'report', 'model', 'data', '`rel_l2`'], checkpoint_rows(), right=4)}"
+        "## Trained checkpoints\n\nErrors are those stored with the weights: `rel_l2` of rollouts on the whole test "
+        "split, on the sphere in normalised units.\n\n"
+        f"{table(['checkpoint', 'report', 'model', 'data', 'error'], checkpoint_rows(), right=4)}"
     )
     return write_page(folder / "index.md", text)
 

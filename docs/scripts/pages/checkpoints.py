@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from docs.scripts.pages.datasets import metric_of
 from docs.scripts.pages.markdown import GENERATED, draw_once, page_link, source_digest, write_page
 
 from ssno.base import byte_size
@@ -140,7 +141,8 @@ def checkpoint_rows() -> list[tuple[str, str, str, str, str]]:
         stated = row["reported"] or {}
         assert row["model"] in known_models()
         card, report = f"[{name}](checkpoints/{name}.md)", f"[report](reports/{name}.html)"
-        rows.append((card, report, row["model"], stated["dataset"], f"{stated['rel_l2']:.3g}"))
+        metric = metric_of(dataset_name(open_run(name)))
+        rows.append((card, report, row["model"], stated["dataset"], f"{stated.get(metric, stated['rel_l2']):.3g}"))
     return rows
 
 
