@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import torch
 import tyro
 
-from ssno import SSNO, load_dataset, load_forecaster
+from ssno import load_dataset, load_forecaster
 from ssno.base import provenance, read_json, write_json
 from ssno.data import build_plan, generate
 from ssno.forecasting import Forecaster, score
@@ -35,10 +35,11 @@ TRANSFERS: tuple[Transfer, ...] = ("spectrum", "resample")
 def with_transfer(transfer: Transfer) -> Forecaster:
     """The checkpoint with its kernels carried over to other grids in one of two ways."""
     forecaster = load_forecaster(CHECKPOINT)
-    known = forecaster.model.config
-    model = SSNO(replace(known, modes=replace(known.modes, resolution_transfer=transfer)))
-    model.load_state_dict(forecaster.model.state_dict())
-    forecaster.model = model.eval()
+    model = forecaster.model
+    model.config = replace(model.config, modes=replace(model.config.modes, resolution_transfer=transfer))
+    for module in model.modules():
+        if hasattr(module, "transfer"):
+            module.transfer = transfer
     return forecaster
 
 

@@ -6,16 +6,19 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 from benchmarks.__main__ import BASELINE
 from benchmarks.__main__ import main as run_benchmarks
 from benchmarks.catalogue import catalogue, chosen
 from benchmarks.rows import read
 from benchmarks.tables import BEGIN, END, tables
+from docs.scripts import any_grid
 
 from ssno.base.device import SWITCH
 from ssno.cli.main import VERBS
 from ssno.cli.models import describe
 from ssno.evaluation import BenchmarkCase, BenchmarkEntry, published_flops
+from ssno.forecasting import rollout
 from ssno.forecasting.cloud_scores import CLOUD_METRICS
 from ssno.forecasting.scores import EVERY
 from ssno.models.registry import ALL_MODELS, model_config
@@ -90,6 +93,17 @@ def test_sphere_shows_the_stored_rules(case: str) -> None:
         row = next(line for line in table.splitlines() if line.startswith(f"| {name}"))
         shown = [float(cell.strip(" *")) for cell in row.strip("|").split("|")[1:-1]]
         assert shown == pytest.approx(stored("sphere-rules")[case][name]["rel_l2_area"], rel=1e-2)
+
+
+def test_other_resolutions_show_the_stored_errors_of_both_transfers() -> None:
+    """And the script that measures them still makes a forecaster of each: they agree on the grid of training only."""
+    assert f"{any_grid.BEGIN}\n{any_grid.table()}\n{any_grid.END}" in page("any-grid"), any_grid.__doc__
+    spectrum, resample = map(any_grid.with_transfer, any_grid.TRANSFERS)
+    for points, same in ((any_grid.LEARNED, True), (2 * any_grid.LEARNED, False)):
+        frames = torch.randn(1, 4, 1, points, generator=torch.Generator().manual_seed(0))
+        spacing = (any_grid.LEARNED / points,)
+        one, other = (rollout(each, frames, 1, spacing=spacing) for each in (spectrum, resample))
+        assert torch.equal(one, other) == same
 
 
 def test_training_shows_every_mode_of_unrolling() -> None:
