@@ -70,7 +70,7 @@ WHEN: dict[str, str] = {
     "ssno-product": "Worth a try where quadratic terms dominate and training is short; ours, and tried on fewer "
     "problems than `ssno`.",
     "ssno-warp": "Flows that carry what they transport: features are read where learned displacements point to. Ours, "
-    "not the paper's; no `--mesh`, no page of `ssno play`, no selective modes.",
+    "not the paper's; no `--mesh`, no selective modes.",
     "ssno-selective": "To study input-dependent modes. States are carried from point to point, which is slow.",
     "ssno-sphere-product": "Fields on the sphere where quadratic terms matter: products of scans along great circles.",
     "ssno-sphere": "Fields on the sphere, if `sfno` is to be compared with a model of scans.",
