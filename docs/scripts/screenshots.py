@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import tyro
@@ -103,11 +104,12 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def look(browser: Browser, address: str, *, dark: bool, shot: Path | None = None, height: int = 0) -> list[str]:
-    """Open a page in light or dark mode and say what is wrong with it; `height` limits the picture."""
+    """Open a page in light or dark mode and say what is wrong with it; `height` limits the picture.
+
+    Take a browser for each mode: the pages of the site remember the one of the page before.
+    """
     feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.command("Emulation.setEmulatedMedia", media="", features=[feature])
-    home = "/".join(address.split("/")[:3])
-    browser.command("Storage.clearDataForOrigin", origin=home, storageTypes="local_storage")  # a scheme seen before
     browser.post("/url", url=address)
     if shot is not None:
         size = browser.command("Page.getLayoutMetrics")["cssContentSize"]
@@ -122,16 +124,15 @@ def main(*, pages: tuple[str, ...] = PAGES, height: int = 2400, prints: bool = T
     SHOTS.mkdir(parents=True, exist_ok=True)
     wrong = 0
     with served(SITE) as home, tempfile.TemporaryDirectory() as place, running_driver(Path(place) / "log") as driver:
-        for size, (width, tall) in SIZES.items():
-            browser = Browser(driver, width=width, height=tall)
+        for (size, (width, tall)), dark in product(SIZES.items(), (False, True)):
+            browser, mode = Browser(driver, width=width, height=tall), "dark" if dark else "light"
             for page in pages:
-                address, name = f"{home}/{page}.html", page.replace("/", "-")
-                for dark in (False, True):
-                    shot = SHOTS / f"{name}-{size}-{'dark' if dark else 'light'}.png"
-                    for line in look(browser, address, dark=dark, shot=shot, height=height):
-                        wrong += 1
-                        print(f"{page} {size} {'dark' if dark else 'light'}: {line}", flush=True)
-                if prints and size == "desktop":
+                name = page.replace("/", "-")
+                shot = SHOTS / f"{name}-{size}-{mode}.png"
+                for line in look(browser, f"{home}/{page}.html", dark=dark, shot=shot, height=height):
+                    wrong += 1
+                    print(f"{page} {size} {mode}: {line}", flush=True)
+                if prints and (size, dark) == ("desktop", False):
                     paper = browser.command("Page.printToPDF", printBackground=False)
                     (SHOTS / f"{name}.pdf").write_bytes(base64.b64decode(paper["data"]))
             browser.close()

@@ -149,18 +149,16 @@ def test_a_phone_shows_movement_and_both_commands_before_it_scrolls(built: Path,
 
 
 @pytest.mark.verify
+@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", list(screenshots.SIZES))
-def test_no_kind_of_page_scrolls_sideways_is_faint_or_lacks_a_picture(built: Path, tmp_path: Path, size: str) -> None:
+def test_no_kind_of_page_scrolls_sideways_is_faint_or_lacks_a_picture(
+    built: Path, tmp_path: Path, size: str, dark: bool
+) -> None:
     width, height = screenshots.SIZES[size]
     with screenshots.served(built) as home, running_driver(tmp_path / "log") as driver:
         browser = Browser(driver, width=width, height=height)
         try:
-            wrong = {
-                (page, dark): found
-                for page in screenshots.PAGES
-                for dark in (False, True)
-                if (found := screenshots.look(browser, f"{home}/{page}.html", dark=dark))
-            }
-            assert wrong == {}
+            seen = {page: screenshots.look(browser, f"{home}/{page}.html", dark=dark) for page in screenshots.PAGES}
+            assert {page: found for page, found in seen.items() if found} == {}
         finally:
             browser.close()
