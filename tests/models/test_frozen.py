@@ -127,6 +127,8 @@ LINE = '("ssno:tiny", (16,), contextlib.nullcontext(), 1e-4)'
 PLANE = '("ssno:tiny", (6, 8), contextlib.nullcontext(), 1e-4)'
 LOW = '("ssno:tiny", (16,), bf16, 5e-2)'
 SPHERE = '("ssno-sphere:tiny", (8, 16), contextlib.nullcontext(), 1e-3)'
+WARP = '("ssno-warp:tiny", (6, 8), contextlib.nullcontext(), 1e-4)'
+BOX = '("ssno-warp:tiny", (4, 6, 8), contextlib.nullcontext(), 1e-4)'
 
 
 def compiled_with(backend: str, *cases: str) -> str:
@@ -142,7 +144,7 @@ def test_the_whole_model_is_one_graph() -> None:
 
 @pytest.mark.verify
 def test_every_geometry_and_precision_is_one_graph_forwards_and_backwards() -> None:
-    assert compiled_with("aot_eager", LINE, PLANE, SPHERE, LOW) == "4 graphs\n"
+    assert compiled_with("aot_eager", LINE, PLANE, SPHERE, LOW, WARP, BOX) == "6 graphs\n"
 
 
 @pytest.mark.verify
