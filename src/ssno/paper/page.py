@@ -154,8 +154,8 @@ def filled(page: str, results: Path, *, places: Mapping[str, str]) -> str:
         if kind == "claim":
             return f"{opening}{claim(results, names, places)}{ending}"
         if kind == "claims":
-            rows = [(title, *answer(stored_findings(results, asked.split()))) for title, asked in CLAIM.findall(page)]
-            return f"{opening}{markdown(('claim', 'our data say', 'confidence'), rows)}{ending}"
+            said = [(title, *answer(stored_findings(results, asked.split()))) for title, asked in CLAIM.findall(page)]
+            return f"{opening}{markdown(('claim', 'our data say', 'confidence'), said)}{ending}"
         found = read_finding(results / f"{names[0]}.json")
         if kind == "verdict":
             return f"{opening}{sentence(found)}\n{ending}"
