@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+LONGEST = 180
+"""Seconds that a command may take."""
 PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "driver": ("chromedriver",)}
 
 
@@ -35,11 +37,12 @@ class Browser:
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         self.address = address
         self.session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        self.post("/timeouts", script=1000 * (LONGEST - 10))  # a busy machine computes fifty frames for minutes
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=180) as answer:
+        with urllib.request.urlopen(request, timeout=LONGEST) as answer:
             return json.load(answer)["value"]
 
     def post(self, path: str, **body: Any) -> Any:
