@@ -149,7 +149,7 @@ def test_every_geometry_and_precision_is_one_graph_forwards_and_backwards() -> N
 
 @pytest.mark.verify
 def test_the_whole_model_compiles() -> None:
-    assert compiled_with("inductor", LINE, PLANE, SPHERE, LOW) == "4 graphs\n"
+    assert compiled_with("inductor", LINE, PLANE, SPHERE, LOW, WARP) == "5 graphs\n"
 
 
 WAITS = ("_local_scalar_dense", "equal", "is_nonzero", "item", "masked_select", "nonzero", "_unique2")
