@@ -94,6 +94,39 @@ def test_flags_that_a_compiler_does_not_know_are_left_out() -> None:
     assert build.first_accepted(compiler, ("-mno-such-flag",)) == ()
 
 
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exit 1", "returned non-zero exit status 1"),
+        ("echo >&2; exit 1", "returned non-zero exit status 1"),
+        ("printf 'd\\351faut\\n' >&2; exit 1", "d\ufffdfaut"),
+        ("sleep 30", "timed out after 0.3 seconds"),
+        ("exit 0", "No such file or directory"),
+    ],
+    ids=["silent", "an empty line", "Latin-1", "hangs", "makes nothing"],
+)
+def test_whatever_a_compiler_does_one_line_says_so(source, tmp_path, monkeypatch, caplog, script, says) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(f"#!/bin/sh\n{script}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    if "sleep" in script:
+        monkeypatch.setattr(build, "LONGEST_BUILD", 0.3)
+    with caplog.at_level(logging.WARNING, logger="ssno"):
+        assert build.library(source) is None
+    (record,) = caplog.records
+    assert says in record.getMessage()
+    assert not list(build.cache_folder().glob("*")) if build.cache_folder().exists() else True
+
+
+def test_a_cache_folder_that_cannot_be_made_is_no_failure(source, tmp_path, monkeypatch, caplog) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with caplog.at_level(logging.WARNING, logger="ssno"):
+        assert build.library(source) is None
+    assert "PyTorch does its work" in caplog.text
+
+
 def test_without_a_home_one_line_says_so(source, monkeypatch, caplog) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
 

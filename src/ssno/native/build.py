@@ -50,8 +50,9 @@ def _built(sources: tuple[Path, ...]) -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(str(build(*sources, compiler=compiler(sources[0].suffix), folder=cache_folder())))
     except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # RuntimeError: no home, so no cache folder
-        output = getattr(error, "stderr", None) or str(error)
-        log.warning("%s is not compiled, PyTorch does its work: %s", sources[0].name, output.strip().splitlines()[0])
+        output = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+        reason = (output.strip() or str(error)).splitlines()[0]
+        log.warning("%s is not compiled, PyTorch does its work: %s", sources[0].name, reason)
         return None
 
 
@@ -131,7 +132,8 @@ def compiler(suffix: str = ".c") -> str:
 
 
 def _run(command: list[str]) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=LONGEST_BUILD).stdout
+    how: dict[str, Any] = {"text": True, "errors": "replace", "timeout": LONGEST_BUILD}
+    return subprocess.run(command, check=True, capture_output=True, **how).stdout
 
 
 # The native library of the fused engine, with PyTorch's own matrix product. Where PyTorch exports none (builds without
