@@ -1,0 +1,1 @@
+"""Long campaigns that may be stopped anywhere, and the page of their results: `make verify`."""
