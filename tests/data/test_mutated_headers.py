@@ -17,74 +17,13 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 from tests.data.airfrans_files import Encoding, Writer, write_airfrans
+from verify.mutations import mutated, reworded
 
 from ssno.cli.main import is_mistake
 from ssno.data.load import is_airfrans, load_dataset, open_folder
 from ssno.data.readers.airfrans import case_fields, open_airfrans
 from ssno.data.readers.registry import ReadOptions
 from ssno.data.sandbox.parent import _examined
-
-VALUES: list[Any] = [
-    None,
-    True,
-    0,
-    1,
-    -1,
-    10**30,
-    1e308,
-    0.5,
-    "",
-    "x",
-    "full_train",
-    "../..",
-    "\x1b[31m\0",
-    "<f4",
-    "|O",
-]
-VALUES += [[], [[]], [1], ["x", "x"], {}, {"a": [1]}, [None, {}], "airFoil2D_SST_1_2_3_4_5", [[[]]] * 3, "float32"]
-VALUES += [f"airFoil2D_SST_{'9' * 400}_2_3_4_5", f"airFoil2D_SST_1_{'9' * 90}_3_4_5", [0], [2**62, 2**62], [-1, 4, 8]]
-WORDS = ["", "0", "1", "2", "-1", "1e3", "9" * 25, "nan", "Float32", "Int8", "UInt8", "UInt64", "String", "BigEndian"]
-WORDS += [
-    "raw",
-    "ascii",
-    "appended",
-    "binary",
-    "base64",
-    "vtkLZMADataCompressor",
-    "vtkX",
-    "U",
-    "p",
-    "٣",
-    "640",
-    "64",
-    "32",
-]
-
-
-def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Ways into a JSON value, to everything in it."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [at, *(place for key, inner in inside for place in places(inner, (*at, key)))]
-
-
-def mutated(original: Any, rng: random.Random) -> Any:
-    """One to three things replaced, removed or added."""
-    value = json.loads(json.dumps(original))
-    for _ in range(rng.randint(1, 3)):
-        *outer, last = rng.choice(places(value)) or (None,)
-        holder = value
-        for key in outer:
-            holder = holder[key]
-        if last is None:
-            value = rng.choice(VALUES) if rng.random() < 0.1 else value
-        elif rng.random() < 0.2:
-            del holder[last]
-        elif isinstance(holder, list) and rng.random() < 0.3:
-            holder.insert(last, rng.choice([*VALUES, holder[last]]))
-        else:
-            holder[last] = rng.choice(VALUES)
-        value = json.loads(json.dumps(value))  # nothing twice
-    return value
 
 
 def outcomes(change: Callable[[random.Random], object], read: Callable[[], object], count: int) -> Counter[str]:
@@ -142,12 +81,7 @@ def test_headers_of_vtk_files(tmp_path: Path, encoding: Encoding) -> None:
         for file, content in zip(files, originals, strict=True):
             file.write_bytes(content)
         chosen = rng.randrange(2)
-        content = originals[chosen]
-        for _ in range(rng.randint(1, 2)):
-            spots = [*re.finditer(rb"\"[^\"<>]{0,40}\"", content), *re.finditer(rb"</?\w+", content)]
-            spot = rng.choice(spots)
-            new = f'"{rng.choice(WORDS)}"'.encode() if spot[0].startswith(b'"') else rng.choice([b"", b"<Piece", b"<a"])
-            content = content[: spot.start()] + new + content[spot.end() :]
+        content = reworded(originals[chosen], rng)
         files[chosen].write_bytes(content)
         return repr(content)
 

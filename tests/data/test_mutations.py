@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 from tests.data.open_files import close_files
+from verify.mutations import mutate
 
 from ssno.data.datasets import build_plan
 from ssno.data.errors import DataError
@@ -17,7 +18,6 @@ from ssno.data.readers.registry import ReadOptions, open_contents
 from ssno.data.sandbox.parent import _examined, contents_of
 
 PATIENCE = 20.0  # seconds of computing, here and in child processes, each of which may take two
-LARGE = (0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFFFFFFFFFF, 2**63 - 1, 2**40, 1)
 OPTIONS = {".npz": ReadOptions(axes="batch time x"), ".npy": ReadOptions(axes="batch time x")}
 
 
@@ -43,36 +43,6 @@ def originals(tmp_path_factory, public_files) -> dict[str, bytes]:
         file["solution"] = np.random.default_rng(1).normal(size=(2, 21, 5, 4, 4)).astype("<f4")
     (folder / "shard.h5").write_bytes((folder / "heat" / "valid" / "shard-000.h5").read_bytes())
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
-
-
-def mutate(original: bytes, rng: np.random.Generator) -> bytes:
-    """Damage as it happens, or as an enemy does it: cuts, flips, zeros, noise, large numbers, swapped blocks."""
-    data = bytearray(original)
-    for _ in range(rng.integers(1, 4)):
-        # Headers and tables are at the beginning; most of the rest is plain numbers.
-        at = int(rng.integers(0, min(len(data), 4096) if rng.random() < 0.7 else len(data)))
-        size = int(rng.integers(1, 65))
-        kind = rng.integers(7)
-        if kind == 0:
-            del data[at:]
-        elif kind == 1:
-            data[at] ^= 1 << int(rng.integers(8))
-        elif kind == 2:
-            data[at : at + size] = bytes(len(data[at : at + size]))
-        elif kind == 3:
-            data[at : at + size] = rng.bytes(len(data[at : at + size]))
-        elif kind == 4:
-            value = LARGE[rng.integers(len(LARGE))]
-            width = 8 if value > 0xFFFFFFFF or rng.random() < 0.5 else 4
-            data[at : at + width] = value.to_bytes(width, "little" if rng.random() < 0.5 else "big")
-        elif kind == 5:
-            other = int(rng.integers(0, len(data)))
-            data[at : at + size] = data[other : other + size]
-        else:
-            data[at:at] = rng.bytes(size)
-        if not data:
-            return b"\x00"
-    return bytes(data)
 
 
 def outcome(path: Path) -> str:
@@ -122,12 +92,6 @@ def test_hundreds_of_mutated_files_end_in_data_or_in_our_error(originals, tmp_pa
     seen = campaign(originals, tmp_path, 400, seed=1)
     assert seen["error"] > 150
     assert seen["data"] > 50  # plain numbers have no checksum: a changed number is still a number
-
-
-@pytest.mark.verify
-def test_ten_thousand_mutated_files_end_in_data_or_in_our_error(originals, tmp_path) -> None:
-    seen = campaign(originals, tmp_path, 10_000, seed=2)
-    assert sum(seen.values()) == 10_000
 
 
 def test_every_truncation_of_a_shard_is_refused(originals, tmp_path) -> None:
