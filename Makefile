@@ -31,8 +31,10 @@ test: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/devices; others=$$?; \
 	wait $$beside; pretended=$$?; cat build/beside.txt; exit $$((others + pretended))
 
+# Hours, in pieces of any length: stopped, it goes on where it was.
 verify: install
-	$(BIN)/python -m pytest -m verify
+	$(BIN)/python -m verify
+	$(BIN)/python -m verify --page
 
 bench: install
 	$(BIN)/python -m benchmarks
