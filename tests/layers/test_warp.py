@@ -77,6 +77,19 @@ def test_native_code_and_pytorch_agree_with_their_gradients(grid, channels) -> N
 
 
 @pytest.mark.skipif(not operations.available(), reason="needs native code")
+def test_gradients_do_not_depend_on_how_inputs_lie_in_memory() -> None:
+    grid = GRIDS["a box"]
+    values, displacements = inputs(grid)
+    transposed = displacements.transpose(0, -1).contiguous().transpose(0, -1)
+    grads = []
+    for given in (displacements, transposed):
+        both = values.clone().requires_grad_(), given.detach().requires_grad_()
+        with use("fused"):
+            grads.append(torch.autograd.grad(warped(*both, grid).square().sum(), both))
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(*grads, strict=True))
+
+
+@pytest.mark.skipif(not operations.available(), reason="needs native code")
 def test_threads_and_strides_change_no_bit() -> None:
     grid = GRIDS["a cylinder"]
     values, displacements = inputs(grid, channels=8)

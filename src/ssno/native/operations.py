@@ -345,8 +345,8 @@ def warp_backward(
     grid: WarpGrid,
 ) -> tuple[Float[Tensor, "p b heads c"], Float[Tensor, "p b heads a"]]:
     """Gradients of the values and of the displacements."""
-    found = pooled_empty(*values.shape, like=values), torch.empty_like(displacements)
     given = (*_warp_inputs(values, displacements, grid), checked("grad", grad, *values.shape))
+    found = pooled_empty(*values.shape, like=values), torch.empty_like(given[1])  # which is contiguous
     _call("warp_backward", *given, *found, *_warp_sizes(values, grid), tiles=False)
     return found
 
