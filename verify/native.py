@@ -10,6 +10,7 @@ must be those of plain PyTorch to rounding. A read or write outside a tensor end
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,15 +44,19 @@ def trial(number: int, place: Path) -> Counter[str]:
     written.write_text(f'#!/bin/sh\nexec c++ "$@" {SANITIZE}\n')
     written.chmod(0o700)
     written.replace(compiler)
-    found = subprocess.run(["c++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    # The sanitizer looks for the C++ library, whose exceptions it follows, when it is loaded: both come first.
+    names = ("libasan.so", "libstdc++.so")
+    found = [subprocess.run(["c++", f"-print-file-name={n}"], capture_output=True, text=True).stdout for n in names]
     options = "detect_leaks=0:halt_on_error=1:exitcode=99:allocator_may_return_null=1:detect_odr_violation=0"
     environment = {**os.environ, "CXX": str(compiler), "XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "4"}
-    environment |= {"LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": options, "UBSAN_OPTIONS": "print_stacktrace=1"}
+    environment |= {
+        "LD_PRELOAD": " ".join(path.strip() for path in found),
+        "ASAN_OPTIONS": options,
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
     words = [sys.executable, "-m", "verify.native", str(number), str(CASES)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=3000)
-    errors = [
-        line for line in done.stderr.splitlines() if "ERROR" in line or "runtime error" in line or "Error" in line
-    ]
+    errors = [line for line in done.stderr.splitlines() if re.search("Sanitizer|runtime error|Error", line)]
     assert done.returncode == 0, f"exit code {done.returncode}: {(errors or [done.stderr[-800:]])[:3]}"
     return Counter(json.loads(done.stdout.splitlines()[-1]))
 
