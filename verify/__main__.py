@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before PyTorch is imported: for
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,7 @@ def main(
         return
     end, failed = time.monotonic() + 60 * minutes, 0
     for part in chosen:
-        record = read_record(part, results)
+        record = replace(read_record(part, results), goal=part.goal)
         left = end - time.monotonic()
         if not list_parts and left > 0 and (numbers or not record.complete):
             record = run_part(part, results=results, seconds=left, numbers=numbers or None)

@@ -21,7 +21,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +81,12 @@ class Record:
 
 
 def read_record(part: Part, results: Path) -> Record:
-    """What is stored of a part, or an empty record."""
+    """What is stored of a part, its goal at that time included, or an empty record."""
     path = results / f"{part.name}.json"
     record = Record(part.name, part.unit, part.goal)
     if path.exists():
         values = json.loads(path.read_text())
-        record.trials, record.counts = values["trials"], Counter(values["counts"])
+        record.goal, record.trials, record.counts = values["goal"], values["trials"], Counter(values["counts"])
         record.failures, record.pieces = values["failures"], values["pieces"]
     return record
 
@@ -113,7 +113,7 @@ def run_part(
 ) -> Record:
     """Go on with a part for so long; or repeat some trials, whose earlier failures are then replaced."""
     with only_one(part, results):
-        record = read_record(part, results)
+        record = replace(read_record(part, results), goal=part.goal)
         end, piece = time.monotonic() + seconds, new_piece()
         record.pieces.append(piece)
         began = stored = time.monotonic()

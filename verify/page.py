@@ -28,7 +28,8 @@ def lines(known: Sequence[tuple[Part, Record]]) -> Iterator[str]:
     for part, record in known:
         state = "not begun" if not record.trials else "complete" if record.complete else "unfinished"
         mended = record.counts["failed, then mended"]
-        row = (f"[{part.name}](#{part.name})", f"{record.done:,} {part.unit}", f"{part.goal:,}", state)
+        reached, goal = (f"{record.done:,} {part.unit}", f"{record.goal:,}") if record.trials else ("", "")
+        row = (f"[{part.name}](#{part.name})", reached, goal, state)
         yield f"| {' | '.join(row)} | {record.counts['failed']} | {mended} |"
     for part, record in known:
         yield f"\n## {part.name}\n\n{part.about}"
