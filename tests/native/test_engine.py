@@ -185,6 +185,17 @@ def test_gates_agree(positions, directions, residual_weight, product) -> None:
                 torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("engine", ["auto", "torch", "plain"])
+def test_a_gate_without_positions_has_gradients_of_zero(engine) -> None:
+    given = [torch.randn(shape, requires_grad=True) for shape in ((4, 2, 0), (2, 8, 4), (2, 8), (4, 0))]
+    y, weight, bias, residual = given
+    with use(engine):
+        out = gate(y, weight, bias, residual=residual, residual_weight=1)
+        found = torch.autograd.grad(out.sum(), given)
+    assert out.shape == (4, 0)
+    assert not any(one.any() for one in found)
+
+
 def test_gradients_of_the_torch_engine_are_right() -> None:
     torch.manual_seed(0)
     y = torch.randn(2, 2, 5, dtype=torch.float64, requires_grad=True)

@@ -150,7 +150,7 @@ class GateFunction(torch.autograd.Function):
 def pieces(y: Float[Tensor, "h d p"], narrow: int) -> Iterator[tuple[Any, ...]]:
     """Slices of the positions, each with room for one wide (2h) and `narrow` narrow (h) sets of features, reused."""
     channels, _, positions = y.shape
-    size = min(PIECE, positions)
+    size = max(1, min(PIECE, positions))  # without positions there is no piece
     buffers = [y.new_empty(rows * size) for rows in (channels, 2 * channels, *[channels] * (narrow - 1))]
     for first in range(0, positions, size):
         count = min(size, positions - first)
