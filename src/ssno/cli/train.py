@@ -289,7 +289,7 @@ def check_start(overrides: Mapping[str, Any], run: Run[Any]) -> None:
     """Refuse options that the weights of `--start-from` have decided."""
     if clash := sorted(name for name in overrides if name.startswith("model.") and name != "model.model"):
         raise ValueError(f"`--start-from` takes the model of that run as it is. Leave out {', '.join(clash)}.")
-    units = sorted({"train.normalisation", "train.predict_increment"} & overrides.keys())
+    units = sorted({"train.normalisation", "train.predict_increment", "train.conserve_mean"} & overrides.keys())
     if units and not run.train.refit_normalisation:
         raise ValueError(
             f"`--start-from` uses the normalisation of that run. Leave out {', '.join(units)}, or give "

@@ -40,7 +40,8 @@ class ForecastStep(nn.Module):
         check_exportable(forecaster)
         self.model: Any = forecaster.model
         self.grid, self.steps = tuple(grid), steps
-        self.predict_increment, self.context_time = forecaster.predict_increment, forecaster.context_time
+        self.predict_increment, self.conserve_mean = forecaster.predict_increment, forecaster.conserve_mean
+        self.context_time = forecaster.context_time
         self.fields = len(forecaster.normalisers.state.fields)
         names = forecaster.normalisers.context.fields
         self.inputs = self.fields + len(names)
@@ -73,7 +74,10 @@ class ForecastStep(nn.Module):
         found, first = [], None
         for number in range(self.steps):
             answer, buffer = self._step(torch.cat([state, context], dim=1), buffer)
-            state = masked(state + self.increment * answer if self.predict_increment else answer, mask)
+            following = state + self.increment * answer if self.predict_increment else answer
+            if self.conserve_mean:
+                following = following - (following - state).mean(dim=tuple(range(2, following.ndim)), keepdim=True)
+            state = masked(following, mask)
             found.append(masked(state * self.state_scale + self.state_shift, mask))
             first = buffer if number == 0 else first
         frames = found[0] if self.steps == 1 else torch.stack(found, dim=1)

@@ -177,7 +177,13 @@ def describe(
     trained = data.get("train", {}) if isinstance(data, dict) else {}
     config: Any = forecaster.model.config
     described = forecaster.describe()
-    units = {**described["forecaster"], "spacing": spacing, "spacings": [], "predict_increment": False}
+    units = {
+        **described["forecaster"],
+        "spacing": spacing,
+        "spacings": [],
+        "predict_increment": False,
+        "conserve_mean": False,
+    }
     return {
         "name": run.name,
         "model": run.model,

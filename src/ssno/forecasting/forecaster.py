@@ -72,6 +72,7 @@ class Forecaster(nn.Module):
         model: any module with the calling convention of `ssno.models.operator.NeuralOperator`.
         normalisers: of the state and the context fields, fitted on training data.
         predict_increment: the model predicts changes instead of frames.
+        conserve_mean: every forecast keeps the mean of each field over the grid.
         window: how many frames it sees and from which it starts.
         context_time: the context of a time step is that of its input frame ("input") or of the next ("target").
         spacing: the grid spacing of the training data, which the weights refer to.
@@ -87,6 +88,7 @@ class Forecaster(nn.Module):
         *,
         normalisers: Normalisers,
         predict_increment: bool = False,
+        conserve_mean: bool = False,
         window: Window | None = None,
         context_time: ContextTime = "input",
         spacing: Sequence[float] | None = None,
@@ -99,13 +101,15 @@ class Forecaster(nn.Module):
         check_precision(precision)
         if mask is not None and mask not in normalisers.context.fields:
             raise ValueError(f"`mask` must be one of the context fields {normalisers.context.fields}, got {mask!r}.")
+        if conserve_mean and mask is not None:
+            raise ValueError("`conserve_mean` needs data on the whole grid; here some points have none (`mask`).")
         self.model, self.precision, self.mask, self.envelope = model, precision, mask, envelope
         self.window = window or Window()
         streams = hasattr(model, "start") and hasattr(model, "step")
         # Not registered: the parameters belong to `model` and must not appear twice.
         object.__setattr__(self, "streaming", model if streams else Windowed(model, size=self.window.size))
         self.normalisers = normalisers
-        self.predict_increment = predict_increment
+        self.predict_increment, self.conserve_mean = predict_increment, conserve_mean
         self.context_time: ContextTime = context_time
         self.spacing = tuple(spacing) if spacing is not None else None
         self.spacings = tuple(tuple(steps) for steps in spacings)
@@ -123,6 +127,7 @@ class Forecaster(nn.Module):
             model,
             normalisers=self.normalisers,
             predict_increment=self.predict_increment,
+            conserve_mean=self.conserve_mean,
             window=self.window,
             context_time=self.context_time,
             spacing=self.spacing,
@@ -273,6 +278,7 @@ class Forecaster(nn.Module):
             "state": self.normalisers.state.to_json(),
             "context": self.normalisers.context.to_json(),
             "predict_increment": self.predict_increment,
+            "conserve_mean": self.conserve_mean,
             "window": dataclasses.asdict(self.window),
             "context_time": self.context_time,
             **({} if has_reference else {"spacing": self.spacing}),
@@ -297,11 +303,14 @@ class Forecaster(nn.Module):
         write_document(Path(folder) / CONFIG, {**self.describe(), **sections}, format=FORMAT, version=VERSION)
 
     def _next(self, last: Tensor, answer: Tensor) -> Tensor:
-        answer = answer.to(last.dtype)
-        if not self.predict_increment:
-            return answer
-        scale = self.increment_scale.view(-1, *(1,) * (answer.ndim - 3))
-        return last + scale * answer
+        following = answer.to(last.dtype)
+        if self.predict_increment:
+            following = last + self.increment_scale.view(-1, *(1,) * (answer.ndim - 3)) * following
+        if not self.conserve_mean:
+            return following
+        drift, space = (following - last).flatten(3).mean(3), getattr(self.model, "space", None)
+        drift = drift if space is None else space.mean(drift)
+        return following - drift.view(*drift.shape, *(1,) * (following.ndim - 3))
 
 
 def rescaled(spacing: Sequence[float], grid: Sequence[int], other: Sequence[int]) -> tuple[float, ...]:

@@ -119,6 +119,7 @@ def describe_page(run: RunFolder, *, dataset: str | None = None, viscosity: floa
             "shift": units.shift[0],
             "scale": units.scale[0],
             "increment": float(forecaster.increment_scale[0]) if forecaster.predict_increment else None,
+            "conserve_mean": forecaster.conserve_mean,
         },
         "range": [float(low), float(high)],
         "reported": reported.get("rel_l2") if isinstance(reported, dict) else None,

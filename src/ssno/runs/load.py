@@ -43,6 +43,7 @@ class Units:
     predict_increment: bool
     window: Window
     context_time: ContextTime
+    conserve_mean: bool = False
     spacing: tuple[float, ...] | None = None
     spacings: tuple[tuple[float, ...], ...] = ()
     mask: str | None = None
@@ -122,6 +123,7 @@ def load_forecaster(
         model,
         normalisers=units.normalisers(),
         predict_increment=units.predict_increment,
+        conserve_mean=units.conserve_mean,
         window=units.window,
         context_time=units.context_time,
         spacing=units.spacing,

@@ -189,6 +189,8 @@ class TrainOptions:
     """Fit the normalisation to these data when fine-tuning, instead of keeping the checkpoint's."""
     predict_increment: bool = True
     """Predict the change since the last frame instead of the frame."""
+    conserve_mean: bool = False
+    """Keep the mean of each field over the grid in every step, where the equation does: forecasts then live longer."""
     loss: Loss = "rel_l2"
     """Relative error of a frame; or, on point clouds, mean squares of volume and surface points (volume_surface)."""
     surface_weight: float = 1.0
@@ -280,7 +282,8 @@ def recipe(
     if unknown := [change for change in changes if change not in known]:
         raise TypeError(unknown_name(unknown[0], known, kind="option of training"))
     if name == "fast":
-        options = TrainOptions(noise_std=dataset_conventions(dataset).own_noise, **(suited or {}))
+        known = dataset_conventions(dataset)
+        options = TrainOptions(noise_std=known.own_noise, conserve_mean=known.conserves_mean, **(suited or {}))
     else:
         options = TrainOptions(
             epochs=500,

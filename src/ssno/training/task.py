@@ -31,6 +31,7 @@ from ssno.forecasting.forecaster import Forecaster
 from ssno.models.config import OperatorConfig
 from ssno.models.pretrained import read_model_document
 from ssno.models.registry import model_config
+from ssno.pde.geometry import CARTESIAN
 from ssno.runs.load import Units, read_units
 from ssno.runs.open import RunFolder, open_run
 from ssno.runs.options import Recipe, TrainOptions, check_frames
@@ -150,7 +151,10 @@ def task_of_run(run: Run[Any], data: Trajectories, valid: Trajectories, *, resum
         if not run.train.refit_normalisation:
             theirs = source.forecaster
             chosen = replace(
-                run.train, normalisation=theirs.normalisers.state.method, predict_increment=theirs.predict_increment
+                run.train,
+                normalisation=theirs.normalisers.state.method,
+                predict_increment=theirs.predict_increment,
+                conserve_mean=theirs.conserve_mean,
             )
             run = replace(run, train=chosen)
             notes.append(f"units are those of {run.start_from}; --train.refit-normalisation fits them to these data")
@@ -214,6 +218,8 @@ def checked(
     A resumed run brings its `units`; weights of another run bring those of their `source`.
     """
     check_reflection(options.reflect, data)
+    if options.conserve_mean and data.geometry is not CARTESIAN:
+        raise ValueError("`train.conserve_mean` needs a grid of equal cells; a sphere and clouds of points have none.")
     window.plan(len(valid.times))
     check_frames(options.unroll.stages(options.epochs), window, len(data.times))
     if not len(valid):
@@ -235,6 +241,7 @@ def checked(
         model,
         normalisers=normalisers if source is None else reuse_units(source, normalisers),
         predict_increment=options.predict_increment,
+        conserve_mean=options.conserve_mean,
         window=window,
         context_time=context_time,
         spacing=data.spacing if units is None else units.spacing,

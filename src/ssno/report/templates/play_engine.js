@@ -110,11 +110,14 @@ class Engine {
     for (let i = 0; i < room.length; i++) room[i] = (frame[i] - shift) / scale;
   }
   step() {
-    const { shift, scale, increment } = this.page.units;
+    const { shift, scale, increment, conserve_mean } = this.page.units;
     this.wasm.model_step(this.model, this.input, this.answer);
     const state = this.f32(this.input, this.points), answer = this.f32(this.answer, this.points), out = new Float32Array(this.points);
+    const following = (i) => (increment === null ? answer[i] : state[i] + increment * answer[i]);
+    let drift = 0;
+    if (conserve_mean) for (let i = 0; i < out.length; i++) drift += (following(i) - state[i]) / out.length;
     for (let i = 0; i < out.length; i++) {
-      state[i] = increment === null ? answer[i] : state[i] + increment * answer[i];
+      state[i] = following(i) - drift;
       out[i] = state[i] * scale + shift;
     }
     return out;
