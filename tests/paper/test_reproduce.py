@@ -266,7 +266,19 @@ def test_half_of_the_runs_that_are_looked_into_can_be_judged(name: str, capsys: 
     assert told["tables"]
 
 
-TRAINED = ("ssno", "ssno-uni", "ssno-selective", "ssno-product", "ssno-2d", "ffno", "fno", "unet", "gkt", "factformer")
+TRAINED = (
+    "ssno",
+    "ssno-uni",
+    "ssno-selective",
+    "ssno-product",
+    "ssno-warp",
+    "ssno-2d",
+    "ffno",
+    "fno",
+    "unet",
+    "gkt",
+    "factformer",
+)
 
 
 @cache
