@@ -282,8 +282,8 @@ def recipe(
     if unknown := [change for change in changes if change not in known]:
         raise TypeError(unknown_name(unknown[0], known, kind="option of training"))
     if name == "fast":
-        known = dataset_conventions(dataset)
-        options = TrainOptions(noise_std=known.own_noise, conserve_mean=known.conserves_mean, **(suited or {}))
+        usual = dataset_conventions(dataset)
+        options = TrainOptions(noise_std=usual.own_noise, conserve_mean=usual.conserves_mean, **(suited or {}))
     else:
         options = TrainOptions(
             epochs=500,
