@@ -163,7 +163,8 @@ def _clear(partial: Path) -> None:
     """Remove what an interrupted conversion left; anything else of that name is not ours to remove."""
     if not partial.exists():
         return
-    whole = (partial / MANIFEST).is_file() and read_manifest(partial).get("name") == partial.name.removesuffix(".partial")
+    name = partial.name.removesuffix(".partial")
+    whole = (partial / MANIFEST).is_file() and read_manifest(partial).get("name") == name
     if any(partial.iterdir()) and not (partial / PROGRESS).is_dir() and not whole:
         raise FileExistsError(f"{partial} exists and is not the rest of a conversion; move it away.")
     lock = _locked(partial)
@@ -180,5 +181,6 @@ def _locked(partial: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise FileExistsError(f"Another conversion is writing to {partial}. Wait for it, or choose another name.") from None
+        told = f"Another conversion is writing to {partial}. Wait for it, or choose another name."
+        raise FileExistsError(told) from None
     return handle

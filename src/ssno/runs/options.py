@@ -202,7 +202,7 @@ class TrainOptions:
     unroll: Unrolling = field(default_factory=Unrolling)
     """Teacher forcing or unrolling, how far, and where gradients end."""
     engine: Engine = "auto"
-    """What computes: native code where it can be built (auto, fused), or PyTorch (torch, plain, triton); see ssno.native."""
+    """What computes: native code where it can be built (auto, fused), else PyTorch (torch, plain, triton)."""
     precision: Precision = "float32"
     """Floating-point format: float32; bf16 for activations (weights stay float32); float64."""
     compile: Compile = "auto"

@@ -36,9 +36,8 @@ from ssno.data.readers.arrays import UNPACKED, LazyArray, MemoryArray, Packing, 
 # *grid).
 
 SYNONYMS = {
-    "batch": set(
-        "batch sample trajectory member realization realisation ensemble run case experiment simulation b n".split()
-    ),
+    "batch": {"batch", "sample", "trajectory", "member", "realization", "realisation", "ensemble", "run", "case"}
+    | {"experiment", "simulation", "b", "n"},
     "time": {"time", "t", "step", "frame", "snapshot"},
     "channel": {"channel", "channels", "c", "field", "fields", "variable", "component"},
     "x": {"x", "nx"},
