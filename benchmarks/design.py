@@ -3,7 +3,7 @@
     python -m benchmarks.design ssno ks-0.1 --seconds 30 --seed 0      train, score and store one trial
     python -m benchmarks.design ssno ks-0.1 --optimizer soap --learning-rate 2e-2 --noise-std 1e-2
     python -m benchmarks.design ssno ks-attractor --seconds 60         also forecasts of 2,000 steps
-    python -m benchmarks.design --page docs/design/operator.md         put the table of all stored trials into that page
+    python -m benchmarks.design --page docs/design/trials.md           put the table of all stored trials into that page
 
 A trial trains a narrow model for a fixed processor time on one thread, whatever the load of the machine: the learning
 rate is a function of the time spent. Kernels, batches, noise and the optimiser are included, reading data and scoring

@@ -175,7 +175,7 @@ class Defaults:
     that live beyond the horizon of training (docs/design/operator.md)."""
     conserves_mean: bool = False
     """Whether our recipe keeps the mean of every field: without it the mean of long forecasts on the tori drifts, and
-    they diverge (docs/design/operator.md)."""
+    they diverge (docs/design/warp.md)."""
     context_time: ContextTime = "input"
     geometry: Geometry = CARTESIAN
     splits: Mapping[str, slice] = field(default_factory=dict)
