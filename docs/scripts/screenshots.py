@@ -101,6 +101,7 @@ def served(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
+        server.server_close()
 
 
 def look(browser: Browser, address: str, *, dark: bool, shot: Path | None = None, height: int = 0) -> list[str]:
