@@ -338,7 +338,8 @@ class FrameSums:
 
     def add(self, frames: Frames) -> None:
         """Whole trajectories; masked points are 0 in them."""
-        self.total += frames.state.sum(0, dtype=torch.float64)
+        for trajectory in frames.state:  # one by one: a sum in float64 would copy the chunk first
+            self.total += trajectory
         if self.mask is None:
             self.count += len(frames.state)
         else:
