@@ -74,7 +74,8 @@ def trained(folder: Path, allowed: int, *, workers: int) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("allowed", [32 * 2**20, pytest.param(128 * 2**20, marks=pytest.mark.verify)])
+@pytest.mark.verify
+@pytest.mark.parametrize("allowed", [32 * 2**20, 128 * 2**20])
 def test_twenty_times_the_allowed_memory_streams_through_a_training(tmp_path, allowed) -> None:
     count = store(tmp_path / "store", 20 * allowed)
     done = trained(tmp_path / "store", allowed, workers=1)
