@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -28,8 +29,8 @@ KNOWN = (
     "/etc/",
     "/usr/",
     "/lib",
-    "/root/.pyenv",
-    "/tmp/torch",
+    sys.base_prefix,
+    str(Path(tempfile.gettempdir(), "torch")),
 )
 
 

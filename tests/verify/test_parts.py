@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from verify.campaign import Part, run_part
+from verify.campaign import Part, Record, run_part
 from verify.commands import Command, differences, unreadable
 from verify.parts import parts
 
@@ -16,11 +16,11 @@ from ssno.runs.checkpoint import INDEX, Progress, save_checkpoint
 from verify import commands, disturbances, endurance, kills, native, stress, tests
 
 
-def one_trial(trial, tmp_path: Path, number: int = 0) -> Counter[str]:
-    """The counts of one trial, which must not fail."""
+def one_trial(trial, tmp_path: Path, number: int = 0) -> Record:
+    """What is known after one trial, which must not fail."""
     record = run_part(Part("part", "", trial, goal=10, seconds=200.0), results=tmp_path, numbers=[number])
     assert not record.failures, record.failures
-    return record.counts
+    return record
 
 
 def test_parts_have_names_of_their_own_and_say_what_a_failure_is() -> None:
@@ -52,7 +52,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda trial: trial.__name__,
 )
 def test_a_disturbed_conversion_loses_nothing(small: Path, trial) -> None:
-    one_trial(trial, small / "results", number=1)
+    record = one_trial(trial, small / "results", number=1)
+    assert (len(record.pieces), record.failures) == (1, [])
 
 
 def test_every_command_is_disturbed() -> None:
@@ -97,8 +98,8 @@ def test_one_case_of_every_other_part(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(endurance, "TRAINING", 10)
     monkeypatch.setattr(endurance, "GROWTH", 0.5)  # so few steps are not yet steady
     monkeypatch.setattr(endurance, "state", lambda: tmp_path)
-    assert one_trial(endurance.forecast, tmp_path / "forecast")["steps"] == 40
-    assert one_trial(endurance.training, tmp_path / "training")["steps"] == 10
+    assert one_trial(endurance.forecast, tmp_path / "forecast").counts["steps"] == 40
+    assert one_trial(endurance.training, tmp_path / "training").counts["steps"] == 10
     assert [name.split("==")[0] for name in tests.floors()][:2] == ["numpy", "scipy"]
 
 
